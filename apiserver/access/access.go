@@ -1,6 +1,6 @@
 // Package access defines callers, the actions that they may perform, and the errors of
-// authentication and authorization. The FHIR, AHDS and aggregated APIs use it. Its subpackages
-// implement it.
+// authentication and authorization. The FHIR, AHDS and aggregated APIs use this package. Its
+// subpackages authenticate and authorize callers.
 package access
 
 import (
@@ -93,7 +93,7 @@ var ErrUnavailable = errors.New("access cannot be checked now; retry later")
 // right to it. Responses to both must be indistinguishable; see AwaitAbsent.
 var ErrSiteHidden = errors.New("no such site")
 
-// TokenError is returned if a request has no token or an invalid one (RFC 6750 §3.1).
+// TokenError is returned if a request has no token or an invalid token (RFC 6750 §3.1).
 type TokenError struct {
 	// Code is the error code of RFC 6750: invalid_request or invalid_token. It is empty if the
 	// request has no token.

@@ -12,11 +12,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// resync is how often the informer of namespaces processes unchanged ones again.
+// resync is how often the informer of namespaces processes unchanged namespaces again.
 const resync = 10 * time.Minute
 
-// admit refuses new objects in namespaces that do not exist or are terminating. kube-apiserver does
-// not run admission for the requests that it forwards.
+// admit sets the informers and the admission plugin of generic. The plugin refuses new objects in
+// namespaces that do not exist or are terminating. kube-apiserver does not run admission for the
+// requests that it forwards.
 func admit(generic *genericapiserver.RecommendedConfig, kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -50,14 +50,15 @@ func auditUnavailable(err error) *apierrors.StatusError {
 	return answer
 }
 
-// note sets the Site and the record of a request in its audit entry.
+// note sets the Site, the interaction and the record of a request in its audit entry. A request to
+// a facade is skipped until the facade sets them.
 func note(ctx context.Context, sites Sites, info *request.RequestInfo) {
 	recorder := audit.From(ctx)
 	if site, err := sites.Site(info.Namespace); err == nil {
 		recorder.At(site.Audit)
 	}
 	at := slices.IndexFunc(r4v1.Kinds, func(kind r4v1.Kind) bool { return kind.Plural == info.Resource })
-	if at < 0 { // a facade calls Interaction itself
+	if at < 0 { // the FHIR and AHDS APIs of facades call Interaction themselves
 		recorder.Skip()
 		return
 	}

@@ -19,13 +19,14 @@ const (
 	// authenticationConfigMap, in kube-system, has the settings with which kube-apiserver
 	// authenticates forwarded requests.
 	authenticationConfigMap = "extension-apiserver-authentication"
-	// readInterval is the pause between reads of the ConfigMap, readTimeout the time limit of one.
+	// readInterval is the pause between reads of the ConfigMap, readTimeout the time limit of one
+	// read.
 	readInterval = 250 * time.Millisecond
 	readTimeout  = 5 * time.Second
 )
 
-// authorityKeys are the keys of the certificate authorities in the ConfigMap: that of the front proxy,
-// and that of other clients.
+// authorityKeys are the keys in the ConfigMap under which it has the certificate authorities of the
+// front proxy and of other clients.
 var authorityKeys = []string{"requestheader-client-ca-file", "client-ca-file"}
 
 // awaitAuthentication blocks until the ConfigMap can be read. The API machinery tries only once. In
@@ -60,11 +61,12 @@ func pollAuthentication(ctx context.Context, kubeconfig string, done func(map[st
 	})
 }
 
-// followAuthorities starts to follow the certificate authorities of clients, and blocks until they are
-// known. The API machinery starts to follow them when it serves already. Until it knows them, it takes
-// requests of the front proxy for anonymous ones and answers 403. If it knows only one of them, it
-// asks clients for certificates of that one, and the front proxy sends none on a connection that it
-// then keeps.
+// followAuthorities starts the watch of the certificate authorities of clients, and blocks until
+// the current authorities are loaded. By default, the API machinery starts this watch only when it
+// serves already. Until the authorities are loaded, the API machinery takes requests of the front
+// proxy for anonymous requests and answers 403. If only one authority is loaded, the server asks
+// clients for certificates of that authority alone. The front proxy then sends no certificate, and
+// reuses the connection without one.
 func followAuthorities(ctx context.Context, secure *genericapiserver.SecureServingInfo, kubeconfig string) error {
 	authorities := secure.ClientCA
 	follower, ok := authorities.(dynamiccertificates.ControllerRunner)
@@ -84,8 +86,8 @@ func followAuthorities(ctx context.Context, secure *genericapiserver.SecureServi
 	})
 }
 
-// followed are certificate authorities that are followed already. It hides the methods that start
-// that.
+// followed hides the methods of certificate authorities that start their watch, because
+// followAuthorities has started it.
 type followed struct {
 	dynamiccertificates.CAContentProvider
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// bodyOf returns the body of a record for an object's spec. It parses and validates it with package
-// r4, as all APIs do.
+// bodyOf returns the body of a record for an object's spec. The spec is parsed and validated by
+// package r4, as in all APIs.
 func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList) {
 	path := field.NewPath("spec")
 	text := jsontext.Value(strings.TrimSpace(string(spec)))
@@ -36,8 +36,9 @@ func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList)
 	return store.Body{JSON: resource.Body, IDOffset: resource.IDOffset, MetaOffset: resource.MetaOffset}, nil
 }
 
-// notForSpec refuses members that other fields of the object have. Ignoring them would leave a
-// field manager the owner of fields that are not stored. It leaves syntax errors to r4.Read.
+// notForSpec refuses members of the spec whose values are in other fields of the object. If such
+// members were ignored, a field manager would own fields that are not stored. notForSpec ignores
+// syntax errors, which r4.Read reports.
 func notForSpec(path *field.Path, spec jsontext.Value) field.ErrorList {
 	var errs field.ErrorList
 	all, _ := members(spec)

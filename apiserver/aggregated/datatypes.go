@@ -92,7 +92,7 @@ func (n humanName) String() string {
 	return strings.Join(parts, " ")
 }
 
-// humanNameOf returns the official name, or else the first.
+// humanNameOf returns the official name, or else the first name.
 func humanNameOf(resource elements) humanName {
 	all := read[[]humanName](resource["name"])
 	if i := slices.IndexFunc(all, func(n humanName) bool { return n.Use == "official" }); i >= 0 {
@@ -130,7 +130,7 @@ type contactPoint struct {
 	Use    primitive `json:"use"`
 }
 
-// contact prints the first contact point of a system that is in use.
+// contact prints the first contact point of a system that has a value and whose use is not old.
 func contact(system primitive) cell {
 	return func(resource elements) string {
 		for _, point := range read[[]contactPoint](resource["telecom"]) {

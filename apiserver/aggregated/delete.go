@@ -41,7 +41,8 @@ func (r *resource) Delete(ctx context.Context, name string, validate rest.Valida
 	}
 }
 
-// remove deletes a record that must not have changed since it was read, and returns its uid.
+// remove reads and deletes a record, and returns its uid. It returns a conflict if the record
+// changes in between.
 func (w *mutation) remove(ctx context.Context, name string, validate rest.ValidateObjectFunc, wanted *metav1.Preconditions) (types.UID, error) {
 	record, err := w.current(ctx, name)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// retryAfter is the Retry-After in seconds while the storage of a Site is unavailable. It is short,
-// because kubectl retries ten times before it reports an error.
+// retryAfter is the Retry-After of temporary failures in seconds, such as an unavailable storage.
+// It is short, because kubectl retries ten times before it reports an error.
 const retryAfter = 1
 
 // writeStatus is like status, for a write. If the storage does not respond, the write may have

@@ -69,7 +69,8 @@ func (f *facades) Get(ctx context.Context, name string, _ *metav1.GetOptions) (r
 	return &r4v1.Facade{ObjectMeta: metav1.ObjectMeta{Name: site.Access.Name, Namespace: site.Access.Namespace}}, nil
 }
 
-// site returns the Site whose name the facade has.
+// site returns the Site of the request, whose name must be that of the facade. Its errors are those
+// of the API machinery.
 func (f *facades) site(ctx context.Context, name string) (Backend, error) {
 	site, err := f.sites.Site(request.NamespaceValue(ctx))
 	switch {
@@ -105,8 +106,8 @@ func (c *connection) NewConnectOptions() (options runtime.Object, subpath bool, 
 	return &r4v1.FacadeOptions{}, true, "path"
 }
 
-// ConnectMethods implements rest.Connecter. Each is a verb of RBAC: get, create, update,
-// patch and delete.
+// ConnectMethods implements rest.Connecter. Each method is authorized as a verb of RBAC: GET and
+// HEAD as get, POST as create, PUT as update, PATCH as patch, DELETE as delete.
 func (c *connection) ConnectMethods() []string {
 	return []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 }

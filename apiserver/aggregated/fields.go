@@ -35,10 +35,10 @@ func (w *mutation) owned(ctx context.Context, record store.Record) (r4v1.Object,
 	return w.claim(ctx, w.kind.New(), object, record), nil
 }
 
-// attribute updates the managed fields of an object whose record another API has written since they
-// were stored: restManager owns the changed fields. If the version at that time is no longer
-// stored, or is hidden from the caller, restManager owns all of the spec, so that no apply removes
-// fields that others may need.
+// attribute updates the managed fields of an object whose record another API has written since the
+// managed fields were stored: restManager owns the changed fields. If the version at that time is
+// no longer stored, or is hidden from the caller, restManager owns all of the spec, so that no
+// apply removes fields that other clients may need.
 func (r *resource) attribute(ctx context.Context, records store.Store, object r4v1.Object, record store.Record) (r4v1.Object, error) {
 	before := object.DeepCopyObject().(r4v1.Object)
 	before.SetSpec([]byte(`{}`))
@@ -57,7 +57,8 @@ func (r *resource) attribute(ctx context.Context, records store.Store, object r4
 	return r.claim(ctx, before, object, record), nil
 }
 
-// claim makes restManager the owner of the fields that differ between before and object.
+// claim makes restManager the owner of the fields that differ between before and object. If the
+// owners cannot be computed, claim logs the error and returns object.
 func (r *resource) claim(ctx context.Context, before, object r4v1.Object, record store.Record) r4v1.Object {
 	updated, err := r.fields.Update(before, object.DeepCopyObject(), restManager)
 	if err != nil {

@@ -18,14 +18,15 @@ import (
 )
 
 // maxPage is the maximum number of records that are read from a store at once, and the maximum size
-// of a page. A larger limit of the client is reduced to it.
+// of a page. A larger limit of the client is reduced to maxPage. A list without a limit has one
+// page with all objects.
 const maxPage = 500
 
 // NewList implements rest.Lister.
 func (r *resource) NewList() runtime.Object { return r.kind.NewList() }
 
-// List implements rest.Lister. The order is ascending by name. A list is not a snapshot of the
-// Site, so it has no resourceVersion.
+// List implements rest.Lister. The order is ascending by name. The list of a namespace without a
+// Site is empty. A list is not a snapshot of the Site, so it has no resourceVersion.
 func (r *resource) List(ctx context.Context, options *internalversion.ListOptions) (runtime.Object, error) {
 	namespace := request.NamespaceValue(ctx)
 	if namespace == "" {
@@ -72,7 +73,8 @@ func (r *resource) List(ctx context.Context, options *internalversion.ListOption
 	return list, meta.SetList(list, objects)
 }
 
-// checkVersion refuses lists of an earlier snapshot, because there are none.
+// checkVersion refuses lists of an earlier snapshot, because no snapshots are kept, and the
+// combination of resourceVersion and continue.
 func (r *resource) checkVersion(options *internalversion.ListOptions) error {
 	version, match := options.ResourceVersion, options.ResourceVersionMatch
 	switch {
@@ -92,7 +94,8 @@ func (r *resource) checkVersion(options *internalversion.ListOptions) error {
 func (r *resource) query(options *internalversion.ListOptions) (store.Query, error) {
 	query := store.Query{
 		Types: []string{r.kind.Name}, Sort: []store.Sort{{Field: store.SortID}}, Count: maxPage, Total: store.TotalNone,
-		// Records of other kinds do not exist to the query, as in searches of the FHIR API.
+		// The query may read records of this kind only, because the caller's right to list other
+		// kinds was not checked.
 		Access: store.Access{r.kind.Name: store.All{}},
 	}
 	if options.Limit > 0 {
@@ -111,7 +114,8 @@ func (r *resource) query(options *internalversion.ListOptions) (store.Query, err
 	return query, nil
 }
 
-// selectedNames returns the names that a field selector selects, nil for all.
+// selectedNames returns the names that a field selector selects. A nil result selects all names, an
+// empty one none.
 func selectedNames(selector fields.Selector) ([]string, error) {
 	if selector == nil || selector.Empty() {
 		return nil, nil

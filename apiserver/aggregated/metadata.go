@@ -12,12 +12,12 @@ import (
 )
 
 // maxMetadata is the maximum size in bytes of the metadata stored with a record. Larger metadata is
-// refused. Kubernetes limits annotations to half of it, but neither labels nor managed fields, and
-// Postgres does not limit records, as etcd does.
+// refused. The API machinery limits annotations to half of maxMetadata, but neither labels nor
+// managed fields. etcd limits the size of records, and Postgres does not.
 const maxMetadata = 512 << 10
 
 // kept is the metadata of an object that cannot be derived from its record. It is stored with the
-// record. The FHIR and AHDS APIs do not show or change it. The native format has it.
+// record. The FHIR and AHDS APIs do not show or change it. Exports in the native format include it.
 type kept struct {
 	GenerateName  string                      `json:"generateName,omitempty"`
 	Labels        map[string]string           `json:"labels,omitempty"`
@@ -26,7 +26,8 @@ type kept struct {
 }
 
 // keptOf returns the metadata stored with a record. An import in the native format stores any text.
-// Text that is not metadata counts as none, so that the record can still be read and written.
+// Text that is not valid metadata is logged and counts as no metadata, so that the record can still
+// be read and written.
 func keptOf(ctx context.Context, record store.Record) kept {
 	if len(record.Metadata) == 0 {
 		return kept{}

@@ -21,7 +21,8 @@ import (
 )
 
 // maxAttempts is how often one write is tried while concurrent writes conflict with it. At the
-// limit it fails with a conflict.
+// limit the write fails with a conflict. It also limits how often a create with generateName tries
+// another name; at the limit the create fails with AlreadyExists.
 const maxAttempts = 20
 
 // mutation is one create, update or delete of a caller at a Site.
@@ -33,7 +34,8 @@ type mutation struct {
 	method   store.Method
 }
 
-// begin returns the mutation of a request, with its Site and caller.
+// begin returns the mutation of a request, with its Site and caller, and counts the request against
+// the limits of the Site.
 func (r *resource) begin(ctx context.Context, dryRun []string) (*mutation, error) {
 	site, err := r.site(ctx)
 	if err != nil {
@@ -89,8 +91,8 @@ func noSite(namespace, plural string) error {
 	}}
 }
 
-// create validates and writes a new object. generated reports whether its name is not the client's.
-// Errors: *store.IDTakenError, and those of the API machinery.
+// create validates and writes a new object. generated reports whether the server generated the name
+// of the object. Errors: *store.IDTakenError, and those of the API machinery.
 func (w *mutation) create(ctx context.Context, sent r4v1.Object, generated bool, validate rest.ValidateObjectFunc) (runtime.Object, error) {
 	rest.FillObjectMetaSystemFields(sent)
 	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, named: w.site.UpdateCreate || generated}

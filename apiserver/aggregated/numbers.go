@@ -14,7 +14,7 @@ import (
 
 // kubectl and server-side apply decode numbers: they send 18.50 back as 18.5, and a long decimal
 // with the precision of a float64. In FHIR the digits of a decimal state its precision (R4
-// datatypes.html#decimal). A value that equals the stored one therefore keeps the stored text.
+// datatypes.html#decimal). A value that equals the stored value therefore keeps the stored text.
 
 // keepNumbers returns the sent text, with the stored text for each part that has the same value.
 // same reports whether the whole values are equal. Objects and arrays of the sent text that are
@@ -24,13 +24,13 @@ func keepNumbers(stored, sent jsontext.Value) (text jsontext.Value, same bool) {
 	return k.keep(stored, sent)
 }
 
-// maxSearched is how many bytes of items keepNumbers compares to find those that moved within an
-// array, for one object that is written. It takes up to a second to compare them. Items that
-// have not been found then keep the text that was sent.
+// maxSearched is how many bytes of items keepNumbers compares, for one written object, to find
+// items that moved within an array. The comparisons take up to a second. At the limit, items that
+// have not been found keep the text that was sent.
 const maxSearched = 8 << 20
 
-// keeper keeps the stored text in one value. left is how many bytes it may still compare to find
-// items that moved.
+// keeper keeps the stored text in one value. left is how many bytes the keeper may still compare to
+// find items that moved.
 type keeper struct{ left int }
 
 // keep is keepNumbers for a part of the value.
@@ -110,7 +110,7 @@ func (k *keeper) keepInItems(stored, sent jsontext.Value) (jsontext.Value, bool)
 	return append(text, ']'), false
 }
 
-// equal reports whether a stored value and a sent one are equal. It returns false if it must compare
+// equal reports whether a stored and a sent value are equal. It returns false if it must compare
 // more bytes than are left.
 func (k *keeper) equal(stored, sent jsontext.Value) bool {
 	if k.left -= len(stored) + len(sent); k.left < 0 {
@@ -170,7 +170,8 @@ func namedMembers(object jsontext.Value) ([]jsonwalk.Member, map[string]jsontext
 	return all, byName, err
 }
 
-// members returns the members of an object, up to the first syntax error. A name can be there twice.
+// members returns the members of an object, up to the first syntax error. Two members can have the
+// same name.
 func members(object jsontext.Value) ([]jsonwalk.Member, error) {
 	var all []jsonwalk.Member
 	for m, err := range jsonwalk.Members(object, jsontext.AllowDuplicateNames(true)) {
@@ -203,8 +204,8 @@ func unquote(text jsontext.Value) string {
 // it, and 17 digits, which always do.
 var roundTrip = []int{-1, 16}
 
-// sameNumber reports whether a number equals the stored one, or is the stored one rounded to a
-// float64.
+// sameNumber reports whether the sent number equals the stored number, or is the stored number
+// rounded to a float64.
 func sameNumber(stored, sent string) bool {
 	if exactly(stored, sent) {
 		return true

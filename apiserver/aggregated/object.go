@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// fill sets the fields of object from a record. The name may be one that Kubernetes refuses for a
-// new object: a FHIR id may start with a dash or a dot.
+// fill sets the fields of object from a record. Kubernetes may refuse the name for a new object,
+// because a FHIR id may start with a dash or a dot.
 func fill(ctx context.Context, object r4v1.Object, namespace string, record store.Record) error {
 	spec, err := specOf(record.Body.JSON)
 	if err != nil {
@@ -32,7 +32,8 @@ func fill(ctx context.Context, object r4v1.Object, namespace string, record stor
 }
 
 // specOf returns a stored body without members that other fields of the object have: its type, its
-// id, and its meta if the server has set all of it.
+// id, and its meta if meta is empty. The server adds versionId and lastUpdated to meta only in
+// responses of other APIs.
 func specOf(body []byte) ([]byte, error) {
 	spec := append(make([]byte, 0, len(body)), '{')
 	for m, err := range jsonwalk.Members(body) {

@@ -61,7 +61,8 @@ func facadeDefinition(ref common.ReferenceCallback) common.OpenAPIDefinition {
 		map[string]spec.Schema{"metadata": refersTo(meta, ref, "Standard object metadata. name is the name of the Site.")}, nil, meta)
 }
 
-// definition returns the schema of a kind with the given properties and those of its type.
+// definition returns the schema of a kind with the given properties, to which it adds apiVersion
+// and kind.
 func definition(description string, properties map[string]spec.Schema, required []string, dependencies ...string) common.OpenAPIDefinition {
 	properties["apiVersion"] = *spec.StringProperty().WithDescription("The group and version of this representation.")
 	properties["kind"] = *spec.StringProperty().WithDescription("The kind of the object.")

@@ -1,7 +1,9 @@
 package aggregated
 
-// phrases are the meanings of elements whose names do not suffice, by type and name, by type and
-// element, or by element alone. The texts are not copied from the specification.
+// phrases are the meanings of elements whose names do not explain them. The key is the type and the
+// name, separated by a dot, or the name alone. For an element with a choice of types, such as
+// deceasedBoolean, the name can also be the common part, deceased. The texts are not copied from
+// the specification.
 var phrases = map[string]string{
 	// All resources and datatypes. R4 resource.html, domainresource.html, element.html.
 	"id":                "Id of this element, by which references inside the resource refer to it",

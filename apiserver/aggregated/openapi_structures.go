@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// structures creates schemas of R4's types. Those of datatypes and backbone elements have names.
-// They are created once and stored in all.
+// structures creates schemas of R4's types. The schema of a datatype or backbone element has a
+// name, is created once, and is stored in all by its name.
 type structures struct {
 	ref common.ReferenceCallback
 	all map[string]common.OpenAPIDefinition
@@ -47,8 +47,8 @@ func (s structures) datatype(typeName string) (spec.Schema, []string) {
 	return schema, dependencies
 }
 
-// object returns the schema of an object with the elements, and the names of the schemas it refers
-// to.
+// object returns the schema of an object with the elements, and the names of the schemas to which
+// that schema refers.
 func (s structures) object(typeName string, elements []r4.ElementDefinition) (spec.Schema, []string) {
 	schema := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Properties: map[string]spec.Schema{}}}
 	var dependencies []string
@@ -75,7 +75,8 @@ func (s structures) object(typeName string, elements []r4.ElementDefinition) (sp
 	return schema, slices.Compact(dependencies)
 }
 
-// value returns the schema of one value of an element, and the name of the schema it refers to.
+// value returns the schema of one value of an element, and the name of the schema to which that
+// schema refers, or "".
 func (s structures) value(e r4.ElementDefinition) (spec.Schema, string) {
 	switch {
 	case e.Type == "Resource":

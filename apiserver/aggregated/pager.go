@@ -20,7 +20,7 @@ type pager struct {
 	all bool
 }
 
-// read returns the objects of a page and the position of the next one, which is nil at the end.
+// read returns the objects of a page and the position of the next page, which is nil at the end.
 func (r *pager) read(ctx context.Context) ([]runtime.Object, store.Position, error) {
 	var objects []runtime.Object
 	wanted := r.query.Count
@@ -40,7 +40,8 @@ func (r *pager) read(ctx context.Context) ([]runtime.Object, store.Position, err
 			}
 			objects = append(objects, object)
 		}
-		// A short page with a next one has reached the maximum of bytes of a page.
+		// A page with fewer records than requested, although another page follows, has reached the
+		// maximum size of a page in bytes.
 		full := len(objects) >= wanted || !r.selects() && len(page.Records) < room
 		if page.Next == nil || !r.all && full {
 			return objects, page.Next, nil
@@ -49,9 +50,10 @@ func (r *pager) read(ctx context.Context) ([]runtime.Object, store.Position, err
 	}
 }
 
-// page returns the next page of the store, of which at most room records are selected, and these
-// records. Labels usually select few records, so it reads a page of maxPage. If more than room are
-// selected, it reads a shorter page again, because a position can only be the end of a page.
+// page returns the next page of the store, and those of its records that the labels select, at most
+// room. With labels, page reads maxPage records, because labels usually select few of them. If more
+// than room records are selected, page reads a shorter page again, because a position can only be
+// the end of a page.
 func (r *pager) page(ctx context.Context, room int) (store.Page, []store.Record, error) {
 	query := r.query
 	query.Count = room
@@ -73,8 +75,9 @@ func (r *pager) page(ctx context.Context, room int) (store.Page, []store.Record,
 
 func (r *pager) selects() bool { return r.labels != nil && !r.labels.Empty() }
 
-// selected returns the records that the labels select. If there are more than room, last is the
-// number of records that have room selected ones. Otherwise it is -1.
+// selected returns the records that the labels select. If they select more than room records,
+// selected is nil, and last is the number of records before the selected record that exceeds room.
+// Otherwise last is -1.
 func (r *pager) selected(ctx context.Context, records []store.Record, room int) (selected []store.Record, last int) {
 	if !r.selects() {
 		return records, -1

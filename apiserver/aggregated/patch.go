@@ -17,8 +17,8 @@ import (
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 )
 
-// Limits of one patch. Larger patches are refused. The library traverses a merge patch once for
-// each level, and an array once for each operation on it.
+// Limits of one JSON patch or merge patch. A patch beyond a limit is refused. The library traverses
+// a merge patch once for each level, and an array once for each operation on it.
 const (
 	maxPatchSize  = 3 << 20 // in bytes; the library has the same limit
 	maxPatchDepth = 64
@@ -26,7 +26,7 @@ const (
 )
 
 // checkPatches refuses strategic merge patches, because the kinds have no rules for merging lists
-// (like custom resources), and patches that cost the library too much.
+// (as custom resources have none), and patches that would take the library too much time.
 func checkPatches(next http.Handler, serializer runtime.NegotiatedSerializer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPatch {
@@ -39,7 +39,9 @@ func checkPatches(next http.Handler, serializer runtime.NegotiatedSerializer) ht
 	})
 }
 
-// checkPatch returns an error for a patch beyond the limits. It restores the body of the request.
+// checkPatch returns an error for a strategic merge patch, and for a patch beyond maxPatchDepth or
+// maxPatchWork. The library refuses a patch beyond maxPatchSize. checkPatch restores the body of
+// the request.
 func checkPatch(r *http.Request) error {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	switch types.PatchType(strings.ToLower(strings.TrimSpace(kind))) {
@@ -61,8 +63,8 @@ func checkPatch(r *http.Request) error {
 	return checkPatchCost(text)
 }
 
-// checkPatchCost returns an error for a patch that costs too much. The library refuses invalid
-// JSON.
+// checkPatchCost returns an error for a patch beyond maxPatchDepth or maxPatchWork. It accepts
+// invalid JSON, which the library refuses.
 func checkPatchCost(text []byte) error {
 	// The library accepts repeated names and invalid UTF-8, so they must not end the count.
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))

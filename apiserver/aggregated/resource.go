@@ -90,8 +90,8 @@ func (r *resource) Get(ctx context.Context, name string, _ *metav1.GetOptions) (
 	return object, nil
 }
 
-// isName reports whether the object of a record can have a name. Ids that differ only in case are
-// of the same record, whose object has the name in lower case.
+// isName reports whether name has no upper-case letters. The object of a record has the id in lower
+// case as its name, because ids that differ only in case belong to the same record.
 func isName(name string) bool { return name == strings.ToLower(name) }
 
 // object returns the object of a record. It reads earlier versions from records if needed.

@@ -37,7 +37,7 @@ type Config struct {
 	// Changed files are read again.
 	CertFile, KeyFile string
 	Sites             Sites
-	// Authorizer determines to which records a write may refer and which ones an error about
+	// Authorizer determines to which records a write may refer, which records an error about
 	// references may name, and who may patch an object.
 	Authorizer access.Authorizer
 	// Pages seals continue tokens.
@@ -113,9 +113,9 @@ func newServer(ctx context.Context, config Config, listener net.Listener) (*gene
 	return server, install(server, scheme, codecs, config, generic)
 }
 
-// chain wraps handler in the library's handlers and ours. Only the part after the library's
-// handlers is traced, because their spans would have queries, which may contain names and birth
-// dates.
+// chain wraps handler in the handlers of the API machinery and of this package. The spans of a
+// trace begin after the handlers of the API machinery, because spans of those handlers would
+// include query strings, which may contain names and birth dates.
 func (c *Config) chain(handler http.Handler, generic *genericapiserver.Config, sites Sites) http.Handler {
 	handler = checkPatches(handler, generic.Serializer)
 	if c.Trace != nil {

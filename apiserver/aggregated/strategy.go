@@ -20,7 +20,8 @@ type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	kind r4v1.Kind
-	// named reports whether a new object may have the name that it has.
+	// named reports whether a new object may have its current name: the Site lets clients choose
+	// ids, or the server generated the name.
 	named bool
 	// current is the stored record, nil if there is none.
 	current *store.Record
@@ -81,8 +82,8 @@ func (s *strategy) ValidateUpdate(_ context.Context, object, _ runtime.Object) f
 	return append(notServed(sent), s.read(sent)...)
 }
 
-// read sets the body. Values equal to the stored ones keep the stored text. A spec equal to the
-// stored one is not validated again.
+// read sets the body. Values that equal the stored values keep the stored text. A spec that equals
+// the stored spec is not validated again.
 func (s *strategy) read(sent r4v1.Object) field.ErrorList {
 	id := sent.GetName()
 	if s.current != nil {
@@ -103,8 +104,8 @@ func (s *strategy) read(sent r4v1.Object) field.ErrorList {
 	return errs
 }
 
-// notServed refuses owner references and finalizers. These objects cannot be watched, so no
-// controller would process them.
+// notServed refuses owner references and finalizers. Objects of this API cannot be watched, so no
+// controller would process their owner references and finalizers.
 func notServed(sent r4v1.Object) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("metadata")

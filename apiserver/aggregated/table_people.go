@@ -128,7 +128,8 @@ func (c patientContact) isOwner() bool {
 	return slices.ContainsFunc(c.Relationship, func(r codeableConcept) bool { return strings.EqualFold(r.String(), "owner") })
 }
 
-// owner prints who owns an animal. R4 has no element for owners, so it is a contact.
+// owner prints the owner of an animal. R4 has no element for owners, so owner prints the contact
+// with the relationship owner, or else the first contact with a name or an organization.
 func owner(resource elements) string {
 	if _, isAnimal := animalParts(resource); !isAnimal {
 		return ""

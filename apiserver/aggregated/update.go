@@ -19,13 +19,14 @@ import (
 )
 
 // Update implements rest.Updater and, with Get, rest.Patcher. info computes the new object from the
-// stored one.
+// stored object. If there is none, Update creates the object if forceCreate is set, as for a
+// server-side apply.
 func (r *resource) Update(ctx context.Context, name string, info rest.UpdatedObjectInfo, validateCreate rest.ValidateObjectFunc,
 	validate rest.ValidateObjectUpdateFunc, forceCreate bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
 	w, err := r.begin(ctx, options.DryRun)
 	if errors.Is(err, ErrNoSite) && forceCreate {
-		if _, err := compute(ctx, info, r.kind.New()); err != nil { // the namespace may not be there either
+		if _, err := compute(ctx, info, r.kind.New()); err != nil { // info runs admission, which refuses a namespace that does not exist
 			return nil, false, err
 		}
 		return nil, false, noSite(request.NamespaceValue(ctx), r.kind.Plural)
@@ -61,8 +62,8 @@ func (r *resource) Update(ctx context.Context, name string, info rest.UpdatedObj
 }
 
 // checkPatcher returns an error for a patch by a caller without the right to get the object. The
-// response, the errors and the warnings of a patch have values of the object, and its operation test
-// compares them. Errors: *access.ForbiddenError, access.ErrUnavailable.
+// response, the errors and the warnings of a patch have values of the object, and the operation
+// test of a JSON patch compares them. Errors: *access.ForbiddenError, access.ErrUnavailable.
 func (w *mutation) checkPatcher(ctx context.Context, name string) error {
 	if w.method != store.MethodPatch {
 		return nil
@@ -128,9 +129,9 @@ func (w *mutation) update(ctx context.Context, record store.Record, info rest.Up
 	return w.object(ctx, w.site.Store, written)
 }
 
-// compute returns the new object of a request for the stored one. The library has no status for the
-// error of an apply that does not fit the schema. Without one it would be 500, and in the log with
-// the values that were sent.
+// compute returns the new object that a request makes of the stored object. The library returns an
+// error without a status for an apply that does not fit the schema. compute converts this error to
+// a 400. As a 500, the error would be logged with the values that were sent.
 func compute(ctx context.Context, info rest.UpdatedObjectInfo, stored runtime.Object) (r4v1.Object, error) {
 	updated, err := info.UpdatedObject(ctx, stored)
 	var status apierrors.APIStatus

@@ -1,7 +1,7 @@
-// Package ahds serves the animal health data store (AHDS) API of every site. Comments cite the
-// API's specification as "Contract 4.2". Its handlers translate between HTTP and package store or
-// the custom resources of a site. They use no storage engine and no Kubernetes client directly. The
-// subpackages define slots, events, event groups and webhooks.
+// Package ahds serves the animal health data store (AHDS) API of every site. Comments cite a
+// section of the API's specification as in "Contract 4.2". The handlers translate between HTTP and
+// package store or the custom resources of a site. They use no storage engine and no Kubernetes
+// client directly. The subpackages define slots, events, event groups and webhooks.
 package ahds
 
 import (
@@ -34,8 +34,8 @@ const Group = "ahds.paddock.health"
 // Resources are the Kubernetes RBAC resources of Group.
 var Resources = []string{slots.resource, eventGroups.resource, feedResource, eventResource, eventTypeResource}
 
-// requestTimeout is the time limit of a request. A longer one fails with 503. Streams have no such
-// limit.
+// requestTimeout is the time limit of a request. A longer request fails with 503. Streams of
+// deliveries have no time limit.
 const requestTimeout = 30 * time.Second
 
 // DataStore is a Site as the caller of a request may use it through the AHDS API.
@@ -78,9 +78,9 @@ type Config struct {
 	// Admit finds the site and authenticates the caller. Errors: *access.TokenError,
 	// *access.HeaderError, access.ErrSiteHidden, access.ErrUnavailable, *limits.ExceededError.
 	Admit func(r *http.Request, siteID string) (DataStore, access.Caller, error)
-	// Find finds the site of a calendar request, whose token is in the query string. It also finds
-	// hidden sites, because the token grants access. Errors: access.ErrSiteHidden,
-	// access.ErrUnavailable, *limits.ExceededError.
+	// Find finds the site of a calendar request, whose token is in the query string. Find also
+	// returns hidden sites, because the token grants access. Errors: access.ErrSiteHidden if the
+	// site does not exist, access.ErrUnavailable, *limits.ExceededError.
 	Find       func(r *http.Request, siteID string) (DataStore, error)
 	Authorizer access.Authorizer
 	// Audit records requests. If nil, requests are not recorded.
@@ -93,11 +93,10 @@ type Config struct {
 	// ErrorPages is the address of the pages that explain the codes of errors. The type of a
 	// problem is the page of its code.
 	ErrorPages errorcode.Pages
-	// Traffic returns the counts of this server's requests to a site. If nil, the response of usage has
-	// no member requests.
+	// Traffic returns the counts of this server's requests to a site. If nil, the response of
+	// site-usage has no member requests.
 	Traffic func(siteID string) traffic.Report
-	// Streams configures the event streams of webhook deliveries. Fields that are
-	// zero have their defaults.
+	// Streams configures the event streams of webhook deliveries. A zero field has its default.
 	Streams Streams
 	// Log defaults to slog.Default().
 	Log *slog.Logger
@@ -134,7 +133,8 @@ type handler struct {
 	segments []string
 }
 
-// failEarly responds with an error before the request is routed.
+// failEarly responds with an error that occurs outside of an operation: a panic, or an audit entry
+// that cannot be stored. The path of the request may not have been parsed.
 func (h *handler) failEarly(w http.ResponseWriter, r *http.Request, err error) {
 	h.fail(w, &request{Request: r}, err)
 }

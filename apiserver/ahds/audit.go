@@ -38,11 +38,12 @@ func (r *request) auditOperation(what operation) {
 	recorder := audit.From(r.Context())
 	recorder.Interaction(name, action, key)
 	if what.verb == "" || what.resource == siteResource {
-		recorder.Skip() // the state of the site shows no records, and clients poll it
+		recorder.Skip() // these operations show no records, and clients poll the state of the site
 	}
 }
 
-// auditParameters records the names of a list's parameters in the audit log.
+// auditParameters records the names of a list's parameters in the audit log, if the Site's audit
+// level includes them.
 func (r *request) auditParameters() {
 	if recorder := audit.From(r.Context()); recorder.NamesParameters() {
 		recorder.Parameters(slices.Sorted(maps.Keys(r.query))...)

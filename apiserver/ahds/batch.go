@@ -82,8 +82,10 @@ type batchResult struct {
 	err    error
 }
 
-// batchSlots serves POST …/availability-slot/batch. The entries are processed in their order, each
-// as the request of its own would be, and each succeeds or fails alone.
+// batchSlots serves POST …/availability-slot/batch. The entries are processed in order, each like a
+// separate request, and each succeeds or fails on its own. If the body is not a valid batch, or the
+// caller lacks the right to the action of any entry, the whole request is refused and no entry is
+// processed.
 func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err
@@ -126,7 +128,8 @@ func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 }
 
 // readBatch parses the body of a batch of 1 to maxEntries entries. The errors in the fields of an
-// entry are stored in it. Errors: fielderror.Errors if the body is not an array of so many objects.
+// entry are stored in the entry. Errors: fielderror.Errors if the body is not an array of 1 to
+// maxEntries objects.
 func readBatch(text []byte, maxEntries int, key idempotencyKey) ([]batchEntry, error) {
 	if !schema.IsList(text) {
 		return nil, fielderror.Errors{{Code: fielderror.CodeWrongType, Detail: "the body is not an array; send a JSON array of 1 to " + strconv.Itoa(maxEntries) + " entries"}}
@@ -145,7 +148,8 @@ func readBatch(text []byte, maxEntries int, key idempotencyKey) ([]batchEntry, e
 	return entries, nil
 }
 
-// ofEntry returns the key of an entry of a batch with the key.
+// ofEntry returns the key of the entry at index at of a batch whose key is i. The hash of its
+// request covers the members of the entry.
 func (i idempotencyKey) ofEntry(at int, entry schema.Object) idempotencyKey {
 	var parts [][]byte
 	for _, member := range entry {
@@ -223,8 +227,8 @@ func inSlot(err error) error {
 	return err
 }
 
-// inEntry converts errors of an entry to errors of the batch. An error in the header If-Match is one
-// of ifMatch, from which runEntry made the header.
+// inEntry converts errors of an entry to errors of the batch. An error in the header If-Match
+// becomes an error in the field ifMatch, from which runEntry made the header.
 func inEntry(errs fielderror.Errors, i int) fielderror.Errors {
 	for n, each := range errs {
 		if each.In == fielderror.Header {

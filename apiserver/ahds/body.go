@@ -20,7 +20,7 @@ func (r *request) readObject(w http.ResponseWriter, supported ...string) (object
 	return object, text, err
 }
 
-// readOptions reads an optional body. Without one, all fields have their defaults.
+// readOptions reads an optional body. Without a body, all fields have their defaults.
 func (r *request) readOptions(w http.ResponseWriter, fields schema.Fields) (schema.Content, []byte, error) {
 	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 {
 		content, _, err := fields.Create(nil, schema.Identity{})
@@ -34,7 +34,7 @@ func (r *request) readOptions(w http.ResponseWriter, fields schema.Fields) (sche
 	return content, text, err
 }
 
-// readBody reads and decompresses the whole body, up to the site's limit.
+// readBody reads and decompresses the whole body. A body beyond the site's limit is an error.
 func (r *request) readBody(w http.ResponseWriter) ([]byte, error) {
 	return web.ReadBody(w, r.Request, r.site.MaxBodySize())
 }

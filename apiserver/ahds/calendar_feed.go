@@ -49,16 +49,18 @@ func (h *handler) routeFeeds(site paths) {
 	site.add(feedPath, methods{http.MethodGet: {open: true, produces: typeCalendar, run: h.calendar}})
 }
 
-// feedToken returns the token of a feed: its id, and an HMAC of what distinguishes it from a feed that
-// had the id before. That is createdAt, or the UID in tokens of earlier releases. A move of the Site
-// keeps the former, but not the UID.
+// feedToken returns the token of a feed: the id of the feed and an HMAC of made. made distinguishes
+// the feed from a deleted feed with the same id. It is the result of createdAt, or the UID of the
+// record in tokens of earlier releases. A move of the Site to another storage keeps the time of
+// creation, but not the UID.
 func feedToken(key []byte, r *request, id, made string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("feed\x00" + r.site.ID + "\x00" + made))
 	return strings.ToLower(id) + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// createdAt returns when a feed was created, or created again after a delete, with its id.
+// createdAt returns the id of a feed and the time at which its record was created, as one text. The
+// text changes if the feed is deleted and created again with the same id.
 func createdAt(feed store.Record) string {
 	return strings.ToLower(feed.Key.ID) + "\x00" + strconv.FormatInt(feed.Created.UnixMilli(), 10)
 }
@@ -117,7 +119,8 @@ func (h *handler) calendar(w http.ResponseWriter, r *request) error {
 	return r.respond(w, http.StatusOK, typeCalendar+"; charset=utf-8", text.Bytes())
 }
 
-// events returns the slots of a resource as calendar events.
+// events returns the active slots of a resource, from feedPast before now to feedFuture after now,
+// as calendar events in the order of startAt.
 func (h *handler) events(r *request, resource string) ([]slot.Event, error) {
 	now := h.Now()
 	query := store.Query{

@@ -34,7 +34,8 @@ func (h *handler) replaceWith(r *request, k *kind, sent schema.Object, key idemp
 		return store.Record{}, err
 	}
 	return h.change(r, k, store.MethodPut, key, func(rec store.Record, before stored, matched bool) (stored, error) {
-		// A client that sends back what it read also sends the time at which it was updated.
+		// A client that sends back the record that it read also sends updatedAt, which shows that
+		// it knows the current version.
 		seen := matched || schema.String(sent.Get("updatedAt")) == schema.Stamp(rec.Updated)
 		return k.applyWrite(rec.Key.ID, before, write{sent: sent, content: maps.Clone(content), seen: seen, by: r.caller}, h.Now())
 	})
@@ -63,7 +64,7 @@ func (h *handler) patch(w http.ResponseWriter, r *request, k *kind) error {
 	return h.respondRecord(w, r, http.StatusOK, k, rec)
 }
 
-// remove serves DELETE …/{kind}/{id}. The delete is permanent. Contract 4.2.
+// remove serves DELETE …/{kind}/{id}. The API cannot restore a deleted record. Contract 4.2.
 func (h *handler) remove(w http.ResponseWriter, r *request, k *kind) error {
 	if err := h.removeRecord(r, k); err != nil {
 		return err
@@ -107,8 +108,9 @@ func (h *handler) removeRecord(r *request, k *kind) error {
 type edit func(rec store.Record, before stored, matched bool) (stored, error)
 
 // change edits the record of the path. It retries after a conflict with another write. A change
-// with an idempotency key is applied once. A repeated request gets the version that it created.
-// Errors: fielderror.Errors, *preconditionError, *keyReusedError, those of edit and of the store.
+// with an idempotency key is applied once: a repeated request changes nothing and gets the version
+// that the first request created (versionOf). Errors: fielderror.Errors, *web.ETagError,
+// *preconditionError, *keyReusedError, those of edit and of the store.
 func (h *handler) change(r *request, k *kind, method store.Method, key idempotencyKey, edit edit) (store.Record, error) {
 	if err := list.ParseNone(r.query); err != nil {
 		return store.Record{}, err
@@ -153,8 +155,8 @@ func (h *handler) change(r *request, k *kind, method store.Method, key idempoten
 	}
 }
 
-// claims returns all claims of a record after a write, those of idempotency keys first. nil leaves
-// the claims of the record unchanged.
+// claims returns all claims of a record after a write, those of idempotency keys first. A nil
+// result leaves the claims of the record unchanged.
 func (h *handler) claims(k *kind, s stored, ofKeys []store.Claim) []store.Claim {
 	if k.claims == nil {
 		return ofKeys

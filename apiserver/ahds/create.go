@@ -15,7 +15,7 @@ import (
 )
 
 // create serves POST …/{kind}. A request that is repeated with the same id or Idempotency-Key
-// creates nothing and gets the first version of the record.
+// creates nothing and gets the first version of the record, with status 200 instead of 201.
 func (h *handler) create(w http.ResponseWriter, r *request, k *kind) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (k *kind) checked(content schema.Content, err error) error {
 	return append(errs, k.check(content)...).Err()
 }
 
-// createOnce creates a record, or returns the first version of the one that the same request created
-// before. Errors: *keyReusedError, *idTakenError, those of the store.
+// createOnce creates a record, or returns the first version of the record that the same request
+// created before. Errors: *keyReusedError, *idTakenError, those of the store.
 func (h *handler) createOnce(r *request, k *kind, id string, next stored, key idempotencyKey) (store.Record, store.Outcome, error) {
 	chosen := id != ""
 	if !chosen {
@@ -117,8 +117,10 @@ func (h *handler) createOnce(r *request, k *kind, id string, next stored, key id
 	}
 }
 
-// madeBefore returns the first version of a record that a repeated request created. Errors:
-// *keyReusedError, *idTakenError if another request created it.
+// madeBefore returns the first version of rec, which exists already, if the same request created it
+// before. made is the fingerprint of the content of the request, and key the key of the record that
+// it would create. chosen is set if the client chose the id. Errors: *keyReusedError, *idTakenError
+// if another request created rec.
 func (h *handler) madeBefore(r *request, k *kind, rec store.Record, made string, key store.Key, chosen bool) (store.Record, error) {
 	sameID := strings.EqualFold(rec.Key.ID, key.ID)
 	s, err := k.decodeOf(rec)
@@ -133,8 +135,8 @@ func (h *handler) madeBefore(r *request, k *kind, rec store.Record, made string,
 	return firstVersion(r, rec)
 }
 
-// firstVersion returns the version with which a record was created, after its last deletion if there
-// was one. If that version has been removed from the history, it returns rec.
+// firstVersion returns the version with which a record was created, or created again after its last
+// deletion. If that version has been removed from the history, firstVersion returns rec.
 func firstVersion(r *request, rec store.Record) (store.Record, error) {
 	const perPage = 100 // a record rarely has more versions
 	query := store.HistoryQuery{Key: rec.Key, Deletions: true, Count: perPage}

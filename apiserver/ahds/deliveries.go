@@ -167,8 +167,8 @@ func (h *handler) redeliver(w http.ResponseWriter, r *request) error {
 	return r.respondDelivery(w, http.StatusAccepted, sent)
 }
 
-// redeliverAny serves POST …/delivery/{deliveryId}/redeliver. It tries each webhook of the site, of
-// which there are few.
+// redeliverAny serves POST …/delivery/{deliveryId}/redeliver. It tries the webhooks of the site, of
+// which there are few, until one has the delivery.
 func (h *handler) redeliverAny(w http.ResponseWriter, r *request) error {
 	id, err := r.sendOptions(w)
 	if err != nil {
@@ -194,7 +194,8 @@ func (h *handler) redeliverAny(w http.ResponseWriter, r *request) error {
 	return store.ErrNotFound
 }
 
-// sendOptions reads a request to redeliver. Such a request has no parameters and no members.
+// sendOptions checks a request to redeliver, which has no parameters, no Idempotency-Key and no
+// members in its body, and returns the id of the delivery in its path.
 func (r *request) sendOptions(w http.ResponseWriter) (deliveryID string, err error) {
 	if err := list.ParseNone(r.query); err != nil {
 		return "", err
@@ -265,7 +266,8 @@ func renderDelivery(d delivery.Delivery) []byte {
 	return w.Done()
 }
 
-// renderAttempt appends the JSON of an attempt to text. The receiver's response is always a string.
+// renderAttempt appends the JSON of an attempt to text. The receiver's response is written as a
+// JSON string, whatever its media type.
 func renderAttempt(text []byte, attempt delivery.Attempt) []byte {
 	w := schema.NewWriter(text)
 	w.String("at", schema.Stamp(attempt.At))

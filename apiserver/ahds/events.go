@@ -129,8 +129,8 @@ func (r *request) readEvents(w http.ResponseWriter) (sent []event.Sent, many boo
 	return sent, many, text, err
 }
 
-// eventID returns the client's id if there is one. Otherwise it derives the id from the idempotency
-// key, so that a repeated request gets the same id. Without a key the id is new.
+// eventID returns the id that the client chose. If it is empty, eventID derives an id from the
+// idempotency key, so that a repeated request gets the same id. Without a key, the id is new.
 func (r *request) eventID(chosen string, key idempotencyKey, i int) (string, error) {
 	switch {
 	case chosen != "":
@@ -157,10 +157,10 @@ func (h *handler) acceptanceOf(r *request, p events.Published) (acceptance, erro
 	return a, err
 }
 
-// acceptAll stores events: in one transaction if the storage has transactions, and otherwise one
-// after the other, so that after an error the events before it remain stored. Events that were
-// accepted before with the same content are skipped. Errors: *eventTakenError, *keyReusedError, those
-// of the store.
+// acceptAll stores events: in one transaction if the storage has transactions. Otherwise it stores
+// one event after the other, and after an error the events before it remain stored. Events that
+// were accepted before with the same content are skipped. Errors: *eventTakenError,
+// *keyReusedError, those of the store.
 func acceptAll(r *request, accepted []acceptance) error {
 	if r.site.Store.Atomic() {
 		return accept(r, accepted)
@@ -212,7 +212,8 @@ func accept(r *request, accepted []acceptance) error {
 }
 
 // unaccepted returns those events that are not stored yet. Errors: *eventTakenError if an event is
-// stored with other content, *keyReusedError if another request had its key.
+// stored with other content, *keyReusedError if the event was stored by another request with the
+// same Idempotency-Key.
 func unaccepted(ctx context.Context, records store.Store, accepted []acceptance) ([]acceptance, error) {
 	var left []acceptance
 	var taken []string

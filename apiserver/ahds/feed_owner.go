@@ -34,7 +34,7 @@ func (m *feedOwner) caller() access.Caller {
 	}
 }
 
-// changeFeed applies a client's write to a feed.
+// changeFeed applies a client's write to a feed, and makes the client the owner of the feed.
 func changeFeed(_ string, before stored, w write, _ time.Time) (stored, error) {
 	before.content, before.service.Owner = w.content, feedOwnerOf(w.by)
 	return before, nil
@@ -42,7 +42,8 @@ func changeFeed(_ string, before stored, w write, _ time.Time) (stored, error) {
 
 // actAsOwner makes the owner of a feed the caller of a request for its calendar, also in the audit
 // log. If the owner may not read the feed or list slots, it returns store.ErrNotFound, as for an
-// unknown URL. It also does so for feeds without an owner, which an earlier release created.
+// unknown URL. It also returns store.ErrNotFound for a feed without an owner, which an earlier
+// release created.
 func (h *handler) actAsOwner(r *request, id string, m *feedOwner) error {
 	if m == nil {
 		return store.ErrNotFound

@@ -19,9 +19,11 @@ import (
 // refused with 400. A request for this many ends within requestTimeout on either storage.
 const maxGenerated = 500
 
-// generateSlots serves POST …/availability-slot/generate. It creates the slots of a schedule that
-// do not exist yet, and leaves the others as they are. The id of a slot is computed from its time,
-// resource, location and service, so a repeated request creates nothing.
+// generateSlots serves POST …/availability-slot/generate. It creates those slots of a schedule that
+// do not exist, and leaves existing slots unchanged. The id of a slot is computed from its time,
+// resource, location and service. A repeated request therefore creates only slots that have been
+// deleted in the meantime. Each slot is written on its own: after an error, the slots before it
+// exist.
 func (h *handler) generateSlots(w http.ResponseWriter, r *request) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err
@@ -87,7 +89,7 @@ func (r *request) generatedID(content schema.Content) string {
 }
 
 // ensureSlot creates a free slot unless there is a slot with the id. It reports whether it created
-// one.
+// the slot.
 func ensureSlot(ctx context.Context, records store.Store, id string, content schema.Content) (created bool, err error) {
 	made := stored{content: content}
 	made.service.Fingerprint = slots.fingerprint(content)

@@ -14,29 +14,30 @@ import (
 const (
 	idempotencyHeader = "Idempotency-Key"
 	// keyLife is how long the key of a create is remembered. The key of a change stays in its record
-	// until the first change after keyLife, or until maxKeys later changes.
+	// until the first change after keyLife, or until maxKeys later changes with other keys.
 	keyLife = 24 * time.Hour
 	// maxKeys is how many keys of changes a record stores. The oldest are removed.
 	maxKeys = 8
 	// keyLine is the prefix of the claim lines of keys.
 	keyLine = "Idempotency-Key "
-	// poll is the delay before a create is repeated that conflicted with a record which cannot be read:
-	// another request is about to create it, or it was just deleted.
+	// poll is the delay before a create is tried again after a conflict with a record that cannot
+	// be read. Another request is about to create that record, or the record was just deleted.
 	poll = 10 * time.Millisecond
 )
 
 // idempotencyKey is the Idempotency-Key of a request. The zero value means that there is none. The
-// create of a record claims its key, so that the key creates one record only. A change stores its key
-// in the record.
+// create of a record claims its key, so that the key creates only one record within keyLife. A
+// change stores its key in the record.
 type idempotencyKey struct {
 	// key is a hash of the caller's name and the header.
 	key string
-	// request is a hash of the request, to detect another request with the same key. It is empty for the
-	// create of a record, whose serviceData.Fingerprint is compared instead.
+	// request is a hash of the request, to detect another request with the same key. The create of
+	// a record does not use it, but compares serviceData.Fingerprint.
 	request string
 }
 
-// usedKey is the key of a change, stored in the record. Version is the one that the change created.
+// usedKey is the key of a change, stored in the record. Version is the version that the change
+// created.
 type usedKey struct {
 	Key     string    `json:"key"`
 	Request string    `json:"request"`
@@ -46,7 +47,8 @@ type usedKey struct {
 
 var keyForm = regexp.MustCompile(`^[\x21-\x7e]{1,255}$`)
 
-// idempotencyKey returns the key of the request without its hash. Errors: fielderror.Errors.
+// idempotencyKey returns the key of the request. The hash of the request is not set (see method
+// of). Errors: fielderror.Errors.
 func (r *request) idempotencyKey() (idempotencyKey, error) {
 	values := r.Header.Values(idempotencyHeader)
 	if len(values) == 0 {
@@ -127,8 +129,9 @@ func (i idempotencyKey) addTo(keys []usedKey, version int64, now time.Time) []us
 	return kept[max(0, len(kept)-maxKeys):]
 }
 
-// versionOf returns the version that a repeated change created, or the current one if that version
-// has been removed from the history.
+// versionOf returns the version that a repeated change created, or the current version rec if that
+// version has been removed from the history. If err, the error of usedIn, is not nil, versionOf
+// returns err.
 func (h *handler) versionOf(r *request, rec store.Record, version int64, err error) (store.Record, error) {
 	if err != nil || version == rec.Version {
 		return rec, err

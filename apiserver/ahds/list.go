@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// countThreshold is the number of records before a page from which on all matches are counted
-// first, to learn whether the page is nearer to the end.
+// countThreshold is the number of records before a page at which page first counts all matches. The
+// count shows whether the page is nearer to the end of the list than to the start.
 const countThreshold = 100
 
 // list serves GET …/{kind}.
@@ -35,8 +35,10 @@ func (h *handler) list(w http.ResponseWriter, r *request, k *kind) error {
 	return r.respond(w, http.StatusOK, typeJSON, asked.Envelope(items, page.Total))
 }
 
-// page returns the records of a page and the total count. If the page is nearer to the end, it is
-// searched in reverse order, because stores scan all records before a page.
+// page returns the records of a page and the total count. A page that is nearer to the end of the
+// list than to the start is searched in reverse order, because stores scan all records before a
+// page. This does not apply to the first countThreshold records, nor to sort fields that some
+// records lack.
 func (k *kind) page(ctx context.Context, records store.Store, asked list.Request[store.Condition]) (store.Page, error) {
 	sort := k.sorts[asked.SortBy]
 	sort.Descending = asked.Descending

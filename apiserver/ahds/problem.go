@@ -30,7 +30,8 @@ type problem struct {
 	conflicting string
 }
 
-// encode returns the problem document. Its type is the address of the page of its code.
+// encode returns the problem document. Its member type is the address of the page that explains its
+// code.
 func (p problem) encode(pages errorcode.Pages, instance string) []byte {
 	w := schema.NewWriter(nil)
 	w.String("type", pages.Of(p.code))
@@ -75,7 +76,7 @@ func problemFrom(f web.Failure) problem {
 	return problem{status: f.Status, code: f.Code, detail: f.Detail, header: f.Header}
 }
 
-// with returns the problem with one header field, which replaces the others.
+// with returns the problem with one header field in place of all its header fields.
 func (p problem) with(name, value string) problem {
 	p.header = map[string]string{name: value}
 	return p
@@ -129,7 +130,8 @@ func requestProblem(err error) (problem, bool) {
 	return problem{}, false
 }
 
-// summary returns a single error with its location, and the number of several.
+// summary returns the text of a single error with its location, or the number of errors if there
+// are several.
 func summary(errs fielderror.Errors) string {
 	if len(errs) == 1 {
 		return cmp.Or(errs[0].At, "the request") + ": " + errs[0].Detail

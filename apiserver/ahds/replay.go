@@ -55,7 +55,8 @@ func statusesOf(value jsontext.Value) (words []string, ok bool) {
 	return words, true
 }
 
-// replay serves POST …/webhook/{id}/replay. The deliveries of a range of time become pending again.
+// replay serves POST …/webhook/{id}/replay. The deliveries of events that were accepted in a range
+// of time become pending again.
 func (h *handler) replay(w http.ResponseWriter, r *request) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err

@@ -47,7 +47,8 @@ func (h *handler) serve(paths methods) http.HandlerFunc {
 }
 
 // conceal returns the error to respond with. If a request of an open operation fails at a hidden
-// site, the error and its time are those of a site that does not exist.
+// site, conceal returns the error of a site that does not exist, and waits until the response has
+// the timing of such a site.
 func (r *request) conceal(began time.Time, err error) error {
 	if !r.open || !r.site.Access.Hidden && !errors.Is(err, access.ErrSiteHidden) {
 		return err

@@ -75,8 +75,8 @@ var webhooks = &resourceKind{
 }
 
 // guardClearance returns an error if the webhook has ClearancePrivileged and the caller may not see
-// all records. Every change of the content of such a webhook requires this right, except one that
-// removes the clearance.
+// all records. Every change of the content of such a webhook requires this right, except a change
+// that removes the clearance.
 func guardClearance(r *request, next schema.Content) error {
 	if next.Text("clearance") != webhook.ClearancePrivileged {
 		return nil
@@ -149,8 +149,8 @@ func setResourceVersion(w http.ResponseWriter, resource webhook.Resource) {
 	web.SetVersion(w.Header(), resourceTag(resource), resource.Updated)
 }
 
-// serviceDataOf returns the service data of a resource. Data that the facade did not write is
-// ignored.
+// serviceDataOf returns the service data of a resource. Data that is not valid, which another
+// client can have written, is ignored.
 func serviceDataOf(resource webhook.Resource) serviceData {
 	var own serviceData
 	if json.Unmarshal([]byte(resource.ServiceData), &own) != nil {

@@ -49,8 +49,9 @@ func (h *handler) patchResource(w http.ResponseWriter, r *request, k *resourceKi
 }
 
 // changeResource edits the current resource of the path and responds with it. A change with an
-// idempotency key is applied once. If enables is set, the change also enables a webhook that the
-// server disabled, even if its content stays the same.
+// idempotency key is applied once. A repeated request gets the resource as it is now. If enables is
+// set, the change also enables a webhook that the server disabled, even if its content stays the
+// same.
 func (h *handler) changeResource(
 	w http.ResponseWriter, r *request, k *resourceKind, key idempotencyKey, enables bool, edit func(schema.Content) (schema.Content, error),
 ) error {
@@ -84,7 +85,8 @@ func (h *handler) changeResource(
 	return r.respondResource(w, http.StatusOK, k, changed, "")
 }
 
-// deleteResource serves DELETE …/{kind}/{id}. The delete is permanent. Contract 4.2.
+// deleteResource serves DELETE …/{kind}/{id}. The API cannot restore a deleted resource. Contract
+// 4.2.
 func (h *handler) deleteResource(w http.ResponseWriter, r *request, k *resourceKind) error {
 	checkTag, err := r.writePrecondition()
 	if err != nil {
@@ -120,8 +122,8 @@ func (h *handler) rotateSecret(w http.ResponseWriter, r *request) error {
 	return r.respondResource(w, http.StatusOK, webhooks, rotated, secret)
 }
 
-// writePrecondition returns the check of a resource against the If-Match of a write. It returns an
-// error if the query string has parameters, and those of precondition.
+// writePrecondition returns the check of a resource against the If-Match of a write. Errors:
+// fielderror.Errors if the query string has parameters, and those of precondition.
 func (r *request) writePrecondition() (check func(webhook.Resource) error, err error) {
 	if err := list.ParseNone(r.query); err != nil {
 		return nil, err

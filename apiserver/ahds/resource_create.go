@@ -15,7 +15,7 @@ import (
 )
 
 // createResource serves POST …/{kind}. A request that is repeated with the same id or
-// Idempotency-Key creates nothing. It gets the resource that it created as it is now, without the
+// Idempotency-Key creates nothing. It gets the existing resource in its current state, without the
 // secret.
 func (h *handler) createResource(w http.ResponseWriter, r *request, k *resourceKind) error {
 	if err := list.ParseNone(r.query); err != nil {
@@ -62,8 +62,8 @@ func (k *resourceKind) fingerprint(content schema.Content) string {
 	return digest([]byte(k.segment), w.Done())
 }
 
-// makeResource creates a resource, or returns the one that the same request created before. Errors:
-// *idTakenError, *keyReusedError, those of ResourceStore.
+// makeResource creates a resource, or returns the resource that the same request created before.
+// Errors: *idTakenError, *keyReusedError, those of ResourceStore.
 func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resource, key idempotencyKey) (made webhook.Resource, secret string, created bool, err error) {
 	chosen := wanted.ID != ""
 	made, found, err := k.madeWith(r, wanted.ID, key, h.Now())
@@ -82,7 +82,7 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 		}
 		made, err = k.of(r.site).Get(r.Context(), wanted.ID)
 		switch {
-		case store.IsAbsent(err): // it was deleted after Create
+		case store.IsAbsent(err): // the resource was deleted after Create conflicted with it
 			if err := web.Sleep(r.Context(), poll); err != nil {
 				return webhook.Resource{}, "", false, err
 			}
@@ -104,8 +104,8 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 
 // newID returns the id of a new resource. It derives the id from the idempotency key, so that a
 // repeated request gets the same id even if the site's base URL has changed. Without a key the id is
-// random. former is empty or, if the key has expired and is used again, the UID of the resource that it
-// created before and that still exists.
+// random. former is empty, or the UID of an existing resource that was created with the same key
+// before the key expired.
 func (k *resourceKind) newID(r *request, key idempotencyKey, former string) (string, error) {
 	if key.key != "" {
 		return uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://paddock.health/site/"+r.site.ID+"/"+k.segment+"#"+key.key+former)).String(), nil
@@ -115,9 +115,10 @@ func (k *resourceKind) newID(r *request, key idempotencyKey, former string) (str
 }
 
 // madeWith returns the resource that the same request with the key created. It reports false if the
-// key is new. id is the id that the client chose, or empty. A resource with that id is not considered:
-// it is compared when Create conflicts with it. Of concurrent requests with the key that choose
-// different ids, both may find the key new. Errors: *keyReusedError, those of ResourceStore.
+// key is new. id is the id that the client chose, or empty. A resource with that id is skipped,
+// because it is compared when Create conflicts with it. Two concurrent requests with the same key
+// and different chosen ids may both find that the key is new. Errors: *keyReusedError, those of
+// ResourceStore.
 func (k *resourceKind) madeWith(r *request, id string, key idempotencyKey, now time.Time) (made webhook.Resource, found bool, err error) {
 	if key.key == "" {
 		return webhook.Resource{}, false, nil

@@ -24,7 +24,7 @@ func setVersion(w http.ResponseWriter, rec store.Record) {
 	web.SetVersion(w.Header(), etag(rec), rec.Updated)
 }
 
-// fail responds with an error. It logs those of status 500 and above except 501.
+// fail responds with an error. It logs an error whose status is 500 or above, except 501.
 func (h *handler) fail(w http.ResponseWriter, r *request, err error) {
 	p := problemOf(err)
 	h.logFailure(r, p, err)

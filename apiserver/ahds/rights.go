@@ -18,7 +18,8 @@ import (
 // rightsChecks is how many rights of one request are checked concurrently.
 const rightsChecks = 8
 
-// requiredRights returns the rights that the operations of this facade require, without duplicates.
+// requiredRights returns the rights that the operations of this facade require, without duplicates,
+// sorted by group, resource and verb.
 func requiredRights() []access.Action {
 	var all []access.Action
 	for _, route := range Routes() {
@@ -40,8 +41,9 @@ type resourceRights struct {
 	Verbs    []string `json:"verbs"`
 }
 
-// rights serves GET …/rights: the rights of the caller to the operations of this facade. A client can
-// so leave out what would be refused. Any caller may read them.
+// rights serves GET …/rights: the rights of the caller to the operations of this facade. A client
+// can use them to offer only operations that the server allows. Any authenticated caller may read
+// them.
 func (h *handler) rights(w http.ResponseWriter, r *request) error {
 	if err := list.ParseNone(r.query); err != nil {
 		return err

@@ -22,15 +22,16 @@ const (
 	// MaxChanges is the maximum of pageSize of a list of changes. A larger pageSize is refused with
 	// 400.
 	MaxChanges = 500
-	// overlap is how far before the time of a client's last list its next list begins. A write has its
-	// time before it becomes visible, at most requestTimeout later on its own API server. Ten seconds
-	// are for the other servers to see it, and for differences between their clocks. A change that
-	// becomes visible later than that is missed.
+	// overlap is how far a list reaches back before the time at which the client read its previous
+	// list. The time of a write is set before the write becomes visible: up to requestTimeout
+	// earlier on the API server that writes. Ten more seconds allow for the delay until other
+	// servers see the write, and for differences between clocks. A list misses a change that
+	// becomes visible later than overlap after its time.
 	overlap = requestTimeout + 10*time.Second
 )
 
-// endOfTime is later than every write. The newest version of a record is the one that is current
-// then.
+// endOfTime is later than every write, so the version that is current at endOfTime is the newest
+// version of a record.
 var endOfTime = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // CursorScope is the scope of a cursor of a list of changes. A cursor is valid only in the scope in
@@ -62,9 +63,10 @@ type changeCursor struct {
 	After store.Position `json:"a,omitempty"`
 }
 
-// next returns the cursor of the list that follows on this one. It begins after Newest, or overlap
-// before Read if that is earlier: a change from before that time was visible when this list was read.
-// So a client receives a change again only until it has read a list overlap after the change.
+// next returns the cursor of the list that follows this list. The next list begins after Newest, or
+// at overlap before Read if that is earlier, because every change before that time was visible when
+// this list was read. A client therefore receives a change again only in lists that follow a list
+// that it read less than overlap after the change.
 func (c changeCursor) next() changeCursor {
 	since := min(c.Newest+1, c.Read-overlap.Milliseconds())
 	// The client has the changes from before Since, or does not want them.
@@ -72,8 +74,9 @@ func (c changeCursor) next() changeCursor {
 }
 
 // slotChanges serves GET …/availability-slot/changes: the newest version of each slot that was
-// written or deleted since a cursor or a time, newest first. A change is in the list, or in the one
-// of the cursor of its last page.
+// written or deleted since a cursor or a time, newest first. A change that happens while a client
+// reads the pages of a list is in that list, or in the list that begins with the cursor of its last
+// page.
 func (h *handler) slotChanges(w http.ResponseWriter, r *request) error {
 	r.auditParameters()
 	count, err := r.changesQuery()
@@ -142,7 +145,7 @@ func (r *request) changesQuery() (count int, err error) {
 }
 
 // changesSince returns the cursor in the parameter since, which may also be a time. Without the
-// parameter, the list has all slots.
+// parameter, the list has all slots, including deleted slots.
 func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, error) {
 	since := r.query.Get("since")
 	if since == "" {

@@ -9,7 +9,8 @@ import (
 )
 
 // CheckStored returns an error if the stored body of a record of this facade, which another site may
-// have written, cannot be read. An empty body is that of a deleted version.
+// have written, cannot be read, or if the type is not one of this facade. An empty body is that of
+// a deleted version.
 func CheckStored(recordType string, body []byte) error {
 	deleted := len(body) == 0
 	for _, k := range kinds() {

@@ -45,7 +45,7 @@ type Streams struct {
 	// checked again. The stream ends when that request would be refused. Default: one minute.
 	Recheck time.Duration
 	// Stopping ends all streams when it is closed, so that the shutdown of the server does not wait
-	// for them. If nil, streams end with their requests only.
+	// for them. If nil, a shutdown does not end streams.
 	Stopping <-chan struct{}
 }
 
@@ -285,10 +285,10 @@ func renderStreamed(d *delivery.Delivery, fields []string, cleared bool) ([]byte
 	return w.Done(), nil
 }
 
-// write sends and flushes text. It replaces the server's write deadline, which applies to whole
-// responses, by streamWriteTimeout.
+// write sends and flushes text. It replaces the write deadline of the server, which limits the
+// whole response, by streamWriteTimeout for this write.
 func (s *deliveryStream) write(text string) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(streamWriteTimeout)) // behind kube-apiserver deadlines are not supported
+	_ = s.control.SetWriteDeadline(time.Now().Add(streamWriteTimeout)) // not supported by the ResponseWriter of requests through kube-apiserver
 	if _, err := s.to.Write([]byte(text)); err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ func firstSegments(all paths) []string {
 	return slices.Sorted(maps.Keys(segments))
 }
 
-// unknownPath returns the error of a path that the facade does not have. It names the first segment
-// that was probably meant, or all of them.
+// unknownPath returns the error of a path that the facade does not have. The error names the first
+// segment that was probably meant, or all first segments.
 func (h *handler) unknownPath(path string) error {
 	const base = "/ahds/v1/"
 	_, below, _ := strings.Cut(path, base)

@@ -57,7 +57,7 @@ type Query struct {
 }
 
 // Position is the place of an entry in the order of a Search, newest first. As Query.After, the zero
-// value is the start. Before does not treat it specially.
+// value is the start. Before does not treat the zero value specially.
 type Position struct {
 	// Time is in microseconds since 1970.
 	Time int64

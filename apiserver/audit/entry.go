@@ -62,7 +62,8 @@ type Entry struct {
 	Site string `json:"site,omitempty"`
 	// Request is the X-Request-Id of the response or, through kube-apiserver, its Audit-Id.
 	Request string `json:"request,omitempty"`
-	// Correlation is the X-Request-Id of the client, if the response has another one.
+	// Correlation is the X-Request-Id that the client sent, if the response has another
+	// X-Request-Id.
 	Correlation string `json:"correlation,omitempty"`
 	Caller      string `json:"caller,omitempty"`
 	// Subject is the kind of the caller.
@@ -75,15 +76,16 @@ type Entry struct {
 	// API is fhir, ahds, native or kubernetes.
 	API string `json:"api,omitempty"`
 	// Interaction is the FHIR interaction, such as search-type (R4 http.html). In other APIs it is
-	// the RBAC verb.
+	// the RBAC verb, for example get; in the AHDS API a subresource can follow (list deliveries),
+	// and in the native API the verb has the prefix native-.
 	Interaction string `json:"interaction,omitempty"`
 	Action      Action `json:"action,omitempty"`
 	Method      string `json:"method"`
 	// Type is the record type of the request. It is empty if the request has several types.
 	Type string `json:"type,omitempty"`
 	// Records are the record in the path of the request, and the records that the request wrote or
-	// tried to write or, if there are none, those that it read. No two of them differ only in the case
-	// of their ids.
+	// tried to write. If it wrote none, they are the record in the path and the records that it
+	// read. No two of them differ only in the case of their ids.
 	Records Records `json:"records,omitempty"`
 	Status  int     `json:"status"`
 	// Rule is what denied the request: token, rbac, or what hides a record that was read for it (the

@@ -81,8 +81,8 @@ func (r *Recorder) begin(api, method string) {
 	r.entry.Method = knownMethod(method)
 }
 
-// knownMethod returns the method if HTTP defines it. Others are not recorded, because the client
-// chooses their text.
+// knownMethod returns the method if it is one of the common methods of HTTP. Otherwise it returns
+// other, because the client chooses the text of an unknown method.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -153,7 +153,9 @@ func (a *answer) Flush() {
 	}
 }
 
-// commit stores the entries of the request.
+// commit adds the entries of the request to Lines and to the log of the Site. If finish reports
+// that the response must wait, commit waits until the entries are stored, at most commitTimeout.
+// Errors: ErrUnavailable, ErrWritten.
 func (a *answer) commit(status int) error {
 	r := a.recorder
 	header := a.Header()

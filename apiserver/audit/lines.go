@@ -14,7 +14,7 @@ const (
 	// linesDelay is how long lines are collected before they are written together.
 	linesDelay = 200 * time.Millisecond
 	// maxLines is the maximum size in bytes of the lines that wait for a blocked output. At the limit
-	// further lines are dropped. They are only a copy of the stored entries.
+	// further lines are dropped. The entries themselves are stored in the log.
 	maxLines = 8 << 20
 )
 
@@ -90,8 +90,8 @@ func (l *Lines) run(ctx context.Context) {
 	}
 }
 
-// write writes the waiting lines and returns their buffer for reuse. Lines that arrive meanwhile go
-// to room.
+// write writes the waiting lines and returns their buffer for reuse. Lines that are added during
+// the write are collected in room.
 func (l *Lines) write(room []byte) []byte {
 	l.mu.Lock()
 	lines, dropped := l.buffer, l.dropped

@@ -15,8 +15,9 @@ const (
 	// maxPending is the maximum number of entries of a Log that wait to be stored. At the limit
 	// further entries are dropped and, unless Settings.Continue is set, their requests are refused.
 	maxPending = 10_000
-	// maxBatch is the maximum number of entries that are stored at once, and maxBatchRecords that of
-	// their records, unless one entry has more. Postgres has an index entry for each, within appendTimeout.
+	// maxBatch is the maximum number of entries that are stored at once, and maxBatchRecords the
+	// maximum number of their records. An entry with more records is stored alone. Postgres writes
+	// an index row for each record, and must write all of them within appendTimeout.
 	maxBatch, maxBatchRecords = 1_000, 5_000
 	// appendTimeout is the time limit for storing a batch.
 	appendTimeout = 5 * time.Second
@@ -56,7 +57,7 @@ type Log struct {
 	// closed reports whether Close was called. Later entries are stored immediately.
 	closed  bool
 	pending []*Entry
-	// added and stored count entries. The difference is the number of pending ones.
+	// added and stored count entries. The difference is the number of pending entries.
 	added, stored int64
 	waiting       []waiter
 	failed        error
@@ -136,8 +137,9 @@ func (l *Log) summarize() {
 	l.added += int64(len(summaries))
 }
 
-// add adds entries. Requests without an authenticated caller may only be counted. If durable is
-// set, add waits until the others are stored. Errors: ErrUnavailable, unless Continue is set.
+// add adds entries. A request without an authenticated caller may only be counted (strangers). If
+// durable is set, add waits until all entries that it added are stored. Errors: ErrUnavailable,
+// unless Continue is set.
 func (l *Log) add(ctx context.Context, entries []*Entry, durable bool) error {
 	err := l.take(ctx, entries, durable)
 	if l.settings.Load().Continue {
@@ -300,12 +302,13 @@ func (l *Log) complete(ctx context.Context, n int, err error) (more bool) {
 		l.waiting[0].done <- nil
 		l.waiting = l.waiting[1:]
 	}
-	// Others are collected until the next time, like those that come when nothing is being stored.
+	// Other entries wait until run stores entries again, after at most soonDelay.
 	return len(l.waiting) > 0 || len(l.pending) >= maxBatch || batchSize(l.pending) < len(l.pending)
 }
 
-// trimRegularly deletes entries beyond the retention until ctx ends. It does so in a goroutine of its
-// own, because run retries until entries are stored, for which a full storage needs the deletion.
+// trimRegularly deletes entries beyond the retention until ctx ends. It needs a goroutine of its
+// own, because run retries until entries are stored. If the storage is full, that succeeds only
+// after old entries have been deleted.
 func (l *Log) trimRegularly(ctx context.Context) {
 	next := time.NewTimer(rand.N(firstTrim))
 	defer next.Stop()

@@ -30,7 +30,8 @@ type Recorder struct {
 	site  Sink
 	// read and written are the records that the store returned and wrote.
 	read, written recordList
-	// writes reports whether the request may write, and wrote whether the store was called to.
+	// writes reports whether the action of the request is a create, update or delete, and wrote
+	// whether the store was called to write.
 	writes, wrote bool
 	// skipped reports whether the request accesses no records.
 	skipped bool
@@ -59,7 +60,8 @@ func (r *Recorder) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)
 }
 
-// saneID matches the siteIDs of nonexistent Sites that are recorded. Others are omitted.
+// saneID matches the siteIDs that are recorded for a Site without a log, which may not exist. Any
+// other text in the place of a siteID is omitted.
 var saneID = regexp.MustCompile(`^[A-Za-z0-9.-]{1,64}$`)
 
 // At sets the Site of the request and the Sink of its entries.
@@ -86,7 +88,7 @@ func (r *Recorder) Caller(caller access.Caller) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := strings.ReplaceAll(caller.Name[:min(len(caller.Name), maxName)], "\x00", "")
-	r.entry.Caller = strings.ToValidUTF8(name, "") // Postgres refuses other text
+	r.entry.Caller = strings.ToValidUTF8(name, "") // Postgres refuses invalid UTF-8
 	r.entry.Issuer = caller.Issuer
 	switch {
 	case caller.Issuer != "":
@@ -163,7 +165,7 @@ func (r *Recorder) addReadPage(records, included []store.Record, distinct bool) 
 	r.read.addPage(included)
 }
 
-// AddWritten adds records that the request has written.
+// AddWritten adds records that the request has written or has tried to write.
 func (r *Recorder) AddWritten(keys ...store.Key) {
 	if r == nil {
 		return
@@ -176,7 +178,8 @@ func (r *Recorder) AddWritten(keys ...store.Key) {
 	}
 }
 
-// Wrote records that the request may have written records, without naming them. AddWritten implies it.
+// Wrote notes that the request may have written records, without naming them. AddWritten implies
+// it.
 func (r *Recorder) Wrote() {
 	if r == nil {
 		return

@@ -12,7 +12,7 @@ import (
 )
 
 // Records is a list of records in the form Type/id, separated by line feeds, which no id contains.
-// One string for a whole page costs much less memory and time than one for each record.
+// One string for a whole page costs much less memory and time than a string for each record.
 type Records string
 
 // RecordsOf returns the Records in texts, each of which has one or more lines of the form Type/id.
@@ -54,7 +54,7 @@ func (r Records) have(entity string) bool {
 	return false
 }
 
-// cut returns the first n records and the others.
+// cut returns the first n records and the remaining records.
 func (r Records) cut(n int) (first, others Records) {
 	if r.count() <= n {
 		return r, ""
@@ -87,8 +87,8 @@ func (r *Records) UnmarshalJSON(text []byte) error {
 // appendJSON appends the records as an array of strings.
 func (r Records) appendJSON(b []byte) []byte { return r.appendArray(b, false) }
 
-// appendShortJSON appends the records as an array of strings. A record of the same type as the one
-// before has only its id.
+// appendShortJSON appends the records as an array of strings. A record that has the type of the
+// record before it is written as its id alone.
 func (r Records) appendShortJSON(b []byte) []byte { return r.appendArray(b, true) }
 
 func (r Records) appendArray(b []byte, short bool) []byte {

@@ -6,14 +6,15 @@ import (
 	"slices"
 )
 
-// afterMark is the first byte of a line that has only what differs from the line before. A program
-// that does not know such lines cannot parse them.
+// afterMark is the first byte of a line that has only what differs from the line before. Such a
+// line is not JSON, so that a program that does not know the format refuses the line instead of
+// misreading it.
 const afterMark = '+'
 
 // AppendAfter appends the entry as a line for a sequence of entries, without a line break. before is
 // the previous entry of the sequence, or nil for the first. The line has only what differs from
 // before. The line is much shorter than a line of AppendJSON, because most entries have the same
-// site, caller and interaction as the previous one.
+// site, caller and interaction as the previous entry.
 func (e *Entry) AppendAfter(b []byte, before *Entry) []byte {
 	if before == nil {
 		return e.AppendJSON(b)

@@ -8,12 +8,12 @@ import (
 
 const (
 	// strangersPerHour is how many refused or failed requests without an authenticated caller one Log
-	// stores individually in an hour. Further ones are counted. With a summary each summaryInterval, three
-	// servers store less than a third of the 32 MiB (compressed) that the cluster engine keeps for a
-	// Site, within the default retention of 90 days.
+	// stores individually in an hour. Further requests are only counted. With a summary each
+	// summaryInterval, three servers store less than a third of the 32 MiB (compressed) that the
+	// cluster engine keeps for a Site, within the default retention of 90 days.
 	strangersPerHour = 30
-	// summaryInterval is how often the counted requests are stored, as one entry for each status. If
-	// the server crashes, those counted since are lost.
+	// summaryInterval is how often the counted requests are stored, as one entry for each status.
+	// If the server crashes, the requests counted since the last summary are lost.
 	summaryInterval = 10 * time.Minute
 )
 
@@ -30,13 +30,14 @@ type strangers struct {
 	counted map[int]*Entry
 }
 
-// ofStranger reports whether the entry is of a refused or failed request without an authenticated
-// caller. Clients can cause failures, too: a token of an issuer whose keys are unknown gets 503.
+// ofStranger reports whether the entry is about a refused or failed request without an
+// authenticated caller. Clients can cause failures, too: a token of an issuer whose keys are
+// unknown gets 503.
 func (e *Entry) ofStranger() bool {
 	return (e.Caller == "" || e.Caller == anonymous) && e.Status >= http.StatusBadRequest
 }
 
-// admit returns the entries to store, and counts the others.
+// admit returns the entries to store, and counts the requests of the remaining entries.
 func (s *strangers) admit(entries []*Entry) []*Entry {
 	if !slices.ContainsFunc(entries, (*Entry).ofStranger) {
 		return entries // avoids a copy in the usual case

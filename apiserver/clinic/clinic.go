@@ -59,8 +59,8 @@ func Records() []Record {
 }
 
 // Load writes the FHIR records and the event groups of the demo clinic to a site. It can be repeated:
-// it overwrites FHIR records that were changed since, and leaves the others and existing event groups
-// as they are.
+// it overwrites FHIR records that were changed since, and leaves unchanged records and existing event
+// groups as they are.
 func Load(ctx context.Context, send Send) error {
 	for _, record := range Records() {
 		if _, err := send(ctx, http.MethodPut, "/fhir/"+record.Type+"/"+record.ID, record.JSON); err != nil {
@@ -81,13 +81,14 @@ const (
 	lastDay  = 4
 )
 
-// schedule is a request for the slots of one vet, without its dates, and the bookings of them.
+// schedule is a request for the slots of one vet, without its dates, and the bookings of these slots.
 type schedule struct {
 	Request  map[string]json.RawMessage
 	Bookings []booking
 }
 
-// booking is of the slot that begins at a time of the nth day that has slots, counted from 0.
+// booking is the booking of one slot: the one that begins at the time At of a day. The day is the one
+// with the number OpenDay among the days that have slots, counted from 0.
 type booking struct {
 	OpenDay int    `json:"openDay"`
 	At      string `json:"at"`
@@ -130,7 +131,8 @@ type slot struct {
 	Created bool   `json:"created"`
 }
 
-// book books slots that are new. The others may be those of an earlier day, with their own bookings.
+// book books slots that are new. A slot that existed before is left as it is, because it can have been
+// created on an earlier day, with bookings of its own.
 func book(ctx context.Context, send Send, slots []slot, bookings []booking) error {
 	days := map[string]int{}
 	for _, s := range slots {

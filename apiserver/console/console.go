@@ -129,12 +129,13 @@ func split(urlPath string) (siteID, below string, ok bool) {
 	return siteID, below, ok
 }
 
-// acceptsHTML reports whether a request is a browser's. Other clients accept any type, or JSON.
+// acceptsHTML reports whether a request is a browser's: it accepts text/html by name. Other clients
+// usually accept any type, or JSON.
 func acceptsHTML(r *http.Request) bool {
 	return slices.ContainsFunc(r.Header.Values("Accept"), func(accept string) bool { return strings.Contains(accept, "text/html") })
 }
 
-// serveAsset serves a file of the application. It is the same for each siteID, also for one that
+// serveAsset serves a file of the application. The file is the same for each siteID, also for one that
 // does not exist, because the hosts of some Sites lead only to paths below /site/{id}.
 func (h *handler) serveAsset(w http.ResponseWriter, r *http.Request, a asset) {
 	header := w.Header()
@@ -150,8 +151,8 @@ func (h *handler) serveAsset(w http.ResponseWriter, r *http.Request, a asset) {
 	write(w, r, http.StatusOK, content)
 }
 
-// servePage serves the application. A hidden Site and one that does not exist have the same page
-// with the status 404, on which people can sign in with a token.
+// servePage serves the application. A hidden Site and a Site that does not exist get the same page
+// with the status 404. The page is complete, so that people can sign in to a hidden Site with a token.
 func (h *handler) servePage(w http.ResponseWriter, r *http.Request, siteID string) {
 	status, prefix := http.StatusOK, "/console/"
 	var site Site

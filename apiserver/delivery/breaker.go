@@ -12,7 +12,7 @@ const (
 
 // After returns the state of a webhook after an attempt. A success closes the breaker. A failure
 // counts unless the attempt began before the breaker opened, so that concurrent attempts that fail
-// for the same reason extend the pause only once.
+// for the same reason extend the pause only once. ReasonDisabled changes nothing.
 func After(state State, attempt Attempt) State {
 	switch attempt.Reason {
 	case ReasonDisabled:
@@ -29,7 +29,7 @@ func After(state State, attempt Attempt) State {
 	state.Failures++
 	if beyond := state.Failures - breakerThreshold; beyond >= 0 {
 		open := breakerLongest
-		if beyond < 5 { // 10 s doubles to more than 5 min in as many steps
+		if beyond < 5 { // 10 s doubled 5 times is more than 5 min
 			open = min(breakerFirst<<beyond, breakerLongest)
 		}
 		state.OpenUntil = attempt.At.Add(attempt.Duration + open)

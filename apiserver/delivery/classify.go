@@ -38,7 +38,7 @@ func judge(got answer, err error, timeout time.Duration) (reason Reason, message
 	}
 }
 
-// judgeError returns the result of an exchange without a response. Messages have no addresses,
+// judgeError returns the result of an exchange without a complete response. Messages have no addresses,
 // because tenants read them and must not learn how names resolve in the operator's network.
 func judgeError(err error, timeout time.Duration) (reason Reason, message string) {
 	var (
@@ -51,7 +51,7 @@ func judgeError(err error, timeout time.Duration) (reason Reason, message string
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return ReasonTimeout, fmt.Sprintf("there was no complete response within %v", timeout)
 	case errors.As(err, &resolution):
-		said := "the name server does not answer" // resolution.Err may have its address
+		said := "the name server does not answer" // resolution.Err may have the address of the name server
 		if resolution.IsNotFound {
 			said = "no such host"
 		}
@@ -91,6 +91,6 @@ func isCertificate(err error) bool {
 	if errors.As(err, &verification) || errors.As(err, &header) || errors.As(err, &unknown) || errors.Is(err, errNoAuthorities) {
 		return true
 	}
-	// Package tls has these two for alerts, which have no type of their own.
+	// Package tls returns a net.OpError with one of these values of Op for an alert.
 	return errors.As(err, &operation) && (operation.Op == "remote error" || operation.Op == "local error")
 }

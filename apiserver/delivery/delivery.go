@@ -49,7 +49,8 @@ const (
 	// ReasonConnection means that the connection to the receiver failed or broke.
 	ReasonConnection Reason = "connection"
 	// ReasonCertificate means that the TLS handshake failed, that the receiver's certificate is not
-	// trusted, or that caBundle contains no certificate.
+	// trusted, that the receiver requested a client certificate and then closed the connection, or that
+	// caBundle contains no certificate.
 	ReasonCertificate Reason = "certificate"
 	// ReasonResolution means that the host name of the webhook's URL could not be resolved.
 	ReasonResolution Reason = "resolution"

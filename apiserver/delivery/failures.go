@@ -6,9 +6,9 @@ import "context"
 const failuresRead = 20
 
 // AddLastFailures sets LastFailure in the health of each failing webhook. It reads the newest and the
-// oldest pending deliveries and the newest failed ones: deliveries between them may have no attempt,
-// because a breaker that opened stops attempts. LastFailure stays zero if none of the deliveries has
-// an attempt after FailingSince.
+// oldest pending deliveries and the newest failed deliveries. Pending deliveries in between may have no
+// attempt, because a breaker that opened stops attempts. LastFailure stays zero if none of the
+// deliveries has an attempt after FailingSince.
 func AddLastFailures(ctx context.Context, log Log, health map[string]Health) error {
 	for webhook, h := range health {
 		if h.FailingSince.IsZero() {

@@ -18,7 +18,8 @@ const (
 	// jitter is the fraction of a pause by which it varies randomly, up and down. It spreads the
 	// retries of deliveries that failed at the same time.
 	jitter = 0.2
-	// maxRetryAfter is the maximum pause that a receiver can request. A longer one is shortened to it.
+	// maxRetryAfter is the maximum pause that a receiver can request. A longer pause is shortened to
+	// maxRetryAfter.
 	maxRetryAfter = 24 * time.Hour
 )
 
@@ -43,7 +44,7 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	if isDigits(value) {
 		seconds, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || seconds > int64(maxRetryAfter/time.Second) {
-			return maxRetryAfter // more than an integer holds, too
+			return maxRetryAfter // also if the number is too large for int64
 		}
 		return time.Duration(seconds) * time.Second
 	}

@@ -97,8 +97,9 @@ func (a *attempter) withheld(attempt Attempt, why string) Outcome {
 	return Outcome{Attempt: attempt, Status: Undelivered}
 }
 
-// send sends the request. wait is the pause that the receiver requests before the next one. It returns
-// an error if the Envelope of the event is invalid or if ctx ends. Errors: ctx.Err().
+// send sends the request of an attempt and returns the attempt with its result. wait is the pause that
+// the receiver asks for before the next attempt. Errors: ctx.Err() if ctx ends; another error if the
+// Envelope of the event is invalid.
 func (a *attempter) send(ctx context.Context, webhook Webhook, event store.AcceptedEvent, attempt Attempt) (done Attempt, wait time.Duration, err error) {
 	limited, cancel := context.WithTimeout(ctx, webhook.Timeout)
 	defer cancel()
@@ -128,7 +129,7 @@ func (a *attempter) send(ctx context.Context, webhook Webhook, event store.Accep
 	return attempt, wait, nil
 }
 
-// outcomeOf returns the outcome of an attempt.
+// outcomeOf returns the outcome of an attempt. After a failed attempt it may disable the webhook.
 func (a *attempter) outcomeOf(
 	ctx context.Context, webhook Webhook, event store.AcceptedEvent, attempt Attempt, attempts int, wait time.Duration,
 ) (Outcome, error) {
@@ -148,9 +149,9 @@ func (a *attempter) outcomeOf(
 	return Outcome{Attempt: attempt, Status: Pending, Next: ended.Add(max(delay, wait))}, nil
 }
 
-// disable disables a webhook after a failed attempt with ReasonGone or DisableAfter of failures. It
-// reports whether it did. If that cannot be stored, the webhook stays enabled until the next
-// failure.
+// disable disables a webhook if an attempt failed with ReasonGone, or if all attempts have failed for at
+// least DisableAfter. It reports whether it has disabled the webhook. If the webhook cannot be disabled,
+// the error is logged, and the next failed attempt tries again.
 func (a *attempter) disable(ctx context.Context, webhook Webhook, attempt Attempt) bool {
 	cause, message := CauseGone, attempt.Message
 	if attempt.Reason != ReasonGone {

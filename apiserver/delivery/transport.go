@@ -22,16 +22,18 @@ import (
 )
 
 const (
-	// maxTransports is the maximum number of transports, one for each set of certificates. At the
-	// limit the oldest is closed.
+	// maxTransports is the maximum number of transports, one for each set of certificates. At the limit,
+	// the oldest transport is removed, and its idle connections are closed.
 	maxTransports = 256
 	// Limits of idle connections: per transport, per receiver, and the time until they are closed.
 	maxIdle            = 512
 	maxIdlePerReceiver = 32
 	idleTimeout        = 90 * time.Second
-	// maxHeader is the maximum size of a response's header in bytes. A larger one fails the attempt.
+	// maxHeader is the maximum size of a response's header in bytes. With a larger header, the attempt
+	// fails.
 	maxHeader = 64 << 10
-	// pingTimeout is the time limit of a ping that detects a dead HTTP/2 connection.
+	// pingTimeout is the time without a frame on an HTTP/2 connection after which a ping is sent, and the
+	// time limit of the response to the ping. At that limit the connection is closed.
 	pingTimeout = 10 * time.Second
 )
 
@@ -194,7 +196,8 @@ func (t *transports) route(request *http.Request) (*http.Request, error) {
 	return request.WithContext(context.WithValue(request.Context(), viaProxy{}, true)), nil
 }
 
-// isOfCluster reports whether a host is a name of a Service or a pod, in any form.
+// isOfCluster reports whether a host is a name of a Service or a pod. It is true for each name without a
+// dot except localhost, because such a name can be that of a Service.
 func (t *transports) isOfCluster(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || host == "localhost" {
 		return false // dial checks addresses

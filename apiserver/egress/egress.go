@@ -14,7 +14,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrProhibited is wrapped by the error of a dial of NewDialer to an address that is not allowed.
+// ErrProhibited means that a dialer of NewDialer may not connect to an address. The error of the dial
+// wraps it.
 var ErrProhibited = ssrf.ErrProhibitedIP
 
 const (

@@ -12,8 +12,8 @@ import (
 // Entry explains an error code to people.
 type Entry struct {
 	Code string
-	// Text is a sentence that names the error. It is OperationOutcome.issue.details.text in the FHIR
-	// API, and title in the AHDS API.
+	// Text is a sentence that names the error. It is OperationOutcome.issue.details.text in the FHIR API,
+	// and title in the problem documents of all other APIs.
 	Text string
 	// Cause says why the error occurs. Remedy says what the client can do.
 	Cause, Remedy string

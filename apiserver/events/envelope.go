@@ -29,8 +29,8 @@ type content struct {
 }
 
 // envelope returns {id, type, timestamp, siteId, subject, sequence, changedFields, data}. Equal
-// contents have equal bytes. All members are present: subject is null for an event without one, and
-// changedFields if it is unknown which fields changed.
+// contents have equal bytes. All members are present: subject is null for an event without a subject,
+// and changedFields is null if it is unknown which fields changed.
 func (c content) envelope() store.Envelope {
 	const roomForRest = 512
 	e := store.Envelope{JSON: make([]byte, 0, len(c.data.JSON)+roomForRest)}
@@ -106,7 +106,7 @@ func ChangedFields(before, after []byte) []string {
 	return changed
 }
 
-// members returns the members of a JSON object by name. It reports false if text is not one.
+// members returns the members of a JSON object by name. It reports false if text is not a JSON object.
 func members(text []byte) (map[string]jsontext.Value, bool) {
 	found := map[string]jsontext.Value{}
 	for m, err := range jsonwalk.Members(text) {

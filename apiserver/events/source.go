@@ -110,7 +110,7 @@ func (s *Source) Of(op store.Op) (func(store.Change) []store.Event, error) {
 		if moment == Update && change.Before != nil {
 			made.changedFields = ChangedFields(kind.Fields(change.Before.Body), kind.Fields(change.After.Body))
 			if made.changedFields != nil && len(made.changedFields) == 0 {
-				return nil // the write changed only metadata
+				return nil // the write changed no member of Fields
 			}
 		}
 		event.Restricted = s.Restricts(change.After.Key.Type, change.After.Body)
@@ -181,8 +181,8 @@ func (s *Source) restrictsData(data jsontext.Value) bool {
 	return s.Restricts(string(name), body)
 }
 
-// opensAt returns the offset after the opening brace of an object that is a member of a JSON
-// object. It returns 0 if there is none.
+// opensAt returns the offset in text directly after the opening brace of the member with a name. It
+// returns 0 if text has no such member, or if the member is not an object.
 func opensAt(text jsontext.Value, name string) int {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
 	if _, err := decoder.ReadToken(); err != nil {

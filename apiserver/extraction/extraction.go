@@ -45,7 +45,7 @@ func (Extractor) Labels(recordType string, values []store.IndexValue) store.Labe
 // IsFacet implements store.Extractor.
 func (Extractor) IsFacet(param string) bool { return extract.IsFacet(param) || ahds.IsFacet(param) }
 
-// Parts implements store.Extractor. Parameters of AHDS have none.
+// Parts implements store.Extractor. Parameters of AHDS have no parts.
 func (Extractor) Parts(recordType, param string) []string { return extract.Parts(recordType, param) }
 
 // Fold implements store.Extractor.

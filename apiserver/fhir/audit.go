@@ -19,7 +19,7 @@ func (h *handler) failUnserved(w http.ResponseWriter, r *http.Request, err error
 	h.fail(w, req, err)
 }
 
-// Codes of some interactions in the audit log. Method interaction returns the others. R4
+// Codes of some interactions in the audit log. The method interaction returns further codes. R4
 // valueset-type-restful-interaction.html.
 const (
 	interactionSearchType   = "search-type"
@@ -88,8 +88,9 @@ func (r *request) interaction() (string, audit.Action) {
 	}
 }
 
-// recordParameters records in the audit log the names of the accepted parameters of a query. The
-// parameters in ignored are left out, because an unknown name may be a misplaced value.
+// recordParameters records in the audit log the names of the accepted parameters of a query, if the
+// log of the site names parameters. The parameters in ignored are left out, because an unknown name
+// may be a misplaced value.
 func (r *request) recordParameters(ignored []string) {
 	recorder := audit.From(r.Context())
 	if !recorder.NamesParameters() {

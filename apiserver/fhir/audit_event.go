@@ -121,7 +121,8 @@ func (r *request) auditPage(query auditSearch) (page []audit.Entry, more bool, e
 }
 
 // streamAudit writes entries as lines of JSON: all that match, or at most _count if the client sent
-// it. If an entry cannot be read, it aborts the response, so that the client notices.
+// it. If the first entries cannot be read, it returns the error. If later ones cannot be read, it
+// aborts the response by a panic, so that the client notices.
 func (r *request) streamAudit(w http.ResponseWriter, query auditSearch) error {
 	left := query.Count
 	if !query.hasCount {
@@ -163,7 +164,7 @@ func appendAuditEvent(dst []byte, e *audit.Entry) []byte {
 		text(`","type":{"system":"` + auditTypeSystem + `","code":"` + auditTypeRest + `","display":"RESTful Operation"}`)
 	if e.Interaction != "" {
 		system := auditSubtypeSystem
-		if e.Interaction == interactionPurge { // R4 has no code for it
+		if e.Interaction == interactionPurge { // R4 has no code for a purge
 			system = "tag:paddock.health,2026:fhir"
 		} else if e.API != "fhir" {
 			system = "tag:paddock.health,2026:" + e.API

@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// body is a resource in the body of a request.
+// body is a resource in the body of a request, or what a patch made of a stored resource.
 type body struct {
-	// text is the body as sent.
+	// text is the JSON of the resource before it was prepared for storage. $validate does not set it.
 	text     []byte
 	resource r4.Resource
 	dialect  *dialect

@@ -9,7 +9,7 @@ import (
 // search for a page of 20 records allocates.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxBufferSize is the capacity in bytes up to which a buffer is kept for reuse. Larger ones are
+// maxBufferSize is the capacity in bytes up to which a buffer is kept for reuse. Larger buffers are
 // left to the garbage collector.
 const maxBufferSize = 256 << 10
 
@@ -23,7 +23,7 @@ func putBuffer(buffer []byte) {
 }
 
 // respondBundle finishes a Bundle and answers with it. The caller must not use b afterwards,
-// because its buffer is reused. After HTTP/2 the buffer is not reused: if the client has reset the
+// because its buffer is reused. With HTTP/2 the buffer is not reused: if the client has reset the
 // stream, the body may still be in flight when the handler returns.
 func (r *request) respondBundle(w http.ResponseWriter, b *bundleWriter) error {
 	body := b.finish()

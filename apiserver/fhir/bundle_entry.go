@@ -22,8 +22,8 @@ import (
 // bundleEntry is an entry of a Bundle that is being processed.
 type bundleEntry struct {
 	*entryRequest
-	// request is the HTTP request that the entry describes, and interaction is the one that it
-	// matches. If err is set, they are incomplete, and err is the result of the entry.
+	// request is the HTTP request that the entry describes, and interaction is the interaction of that
+	// request. If err is set, both are incomplete, and err is the result of the entry.
 	request     *request
 	interaction interaction
 	err         error
@@ -125,8 +125,8 @@ func (e *bundleEntry) body(sentDialect *dialect) (body []byte, contentType strin
 		"the resource of a PATCH must be a Binary with the contentType "+patchFormat+" and the patch in base64 as its data")}
 }
 
-// sortForProcessing returns the entries in the order of processing: DELETE, POST, PUT and PATCH,
-// GET and HEAD. R4 http.html#trules.
+// sortForProcessing returns the entries in the order of processing: first DELETE, then POST, then PUT
+// and PATCH, then GET and HEAD. Entries of the same rank keep their order. R4 http.html#trules.
 func sortForProcessing(entries []*bundleEntry) []*bundleEntry {
 	order := map[string]int{"DELETE": 0, "POST": 1, "PUT": 2, "PATCH": 2}
 	rank := func(e *bundleEntry) int {
@@ -141,7 +141,7 @@ func sortForProcessing(entries []*bundleEntry) []*bundleEntry {
 }
 
 // perform performs the interaction of the entry and records the response. If it returns an error,
-// it has recorded none, and the caller may call fail.
+// the response is incomplete, and the caller may call fail to replace it.
 func (e *bundleEntry) perform(h *handler) error {
 	e.reset()
 	if e.err != nil {

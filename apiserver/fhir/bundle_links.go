@@ -271,7 +271,8 @@ func applyEdits(text []byte, edits []textEdit) []byte {
 }
 
 // visitStrings visits the string values in a JSON text. name is the name of the member whose value
-// is the string or an array with it. raw is the string with its quotes, and at its offset in text.
+// is the string or an array with the string. raw is the string with its quotes. at is the offset of
+// raw in text.
 func visitStrings(text []byte, visit func(name string, raw jsontext.Value, at int) error) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
 	names := []string{""} // by depth

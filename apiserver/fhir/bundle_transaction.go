@@ -47,7 +47,8 @@ func (e *entryError) problem() problem {
 	return p
 }
 
-// entryWrite is an entry that writes. step is its current attempt, and result that of the last one.
+// entryWrite is an entry that writes. step is its current attempt, and result the result of its last
+// attempt.
 type entryWrite struct {
 	*bundleEntry
 	nextStep stepFunc
@@ -66,8 +67,8 @@ func (h *handler) processTransaction(r *request, entries []*bundleEntry, conditi
 		return err
 	}
 	// Each read is tried before the writes, so that an error makes the transaction fail while
-	// nothing is written. A record that is absent now may exist after the writes. Only without writes
-	// is the response kept.
+	// nothing is written. A record that is absent now may exist after the writes. The response is
+	// kept only if there are no writes.
 	size := 0
 	for _, e := range reads {
 		err := e.perform(h)
@@ -102,8 +103,8 @@ func (h *handler) processTransaction(r *request, entries []*bundleEntry, conditi
 	return nil
 }
 
-// planEntries splits the entries into writes and reads, in the order of processing. It reads the
-// headers and bodies of the writes. Errors: r4.Errors, *entryError.
+// planEntries splits the entries into writes and reads, in the order of processing. It authorizes the
+// writes, and reads their headers and bodies. Errors: r4.Errors, *entryError.
 func (h *handler) planEntries(entries []*bundleEntry) (writes []*entryWrite, reads []*bundleEntry, err error) {
 	var wrong r4.Errors
 	for _, e := range entries {
@@ -169,7 +170,8 @@ func isRace(err error) bool {
 	return store.IsConflict(err) || store.IsAbsent(err) || errors.As(err, &claimed)
 }
 
-// assignResults stores in each entry the result of its write.
+// assignResults stores in each entry the result of its write, and records the written records in the
+// audit log.
 func assignResults(writes []*entryWrite, results []store.Result) {
 	for _, w := range writes {
 		if w.step.found != nil {
@@ -211,7 +213,8 @@ func (h *handler) resolveWrites(r *request, writes []*entryWrite, conditional co
 }
 
 // resolve returns the first step whose precondition holds. It replaces the precondition by one that
-// requires that the record does not change until it is written.
+// requires that the record does not change until it is written. It returns a step unchanged if the
+// step needs no write, creates a record under a new id, or has such a precondition already.
 func (w *entryWrite) resolve() (step, error) {
 	var failed error
 	var deleted *store.DeletedError

@@ -30,7 +30,8 @@ const (
 )
 
 // newBundleWriter starts a Bundle. It omits the total if that is store.UnknownTotal. whole are
-// records that the caller will add with all elements, for which it allocates enough memory.
+// records that the caller will add with all elements. newBundleWriter allocates enough memory for
+// them.
 func newBundleWriter(kind string, total int64, links []link, whole ...store.Record) *bundleWriter {
 	size := bundleOverhead
 	for _, l := range links {
@@ -55,8 +56,8 @@ func newBundleWriter(kind string, total int64, links []link, whole ...store.Reco
 	return b
 }
 
-// finish ends the Bundle and returns it. A Bundle without entries has no entry element, since FHIR
-// forbids empty lists, unless emptyEntries wrote one.
+// finish ends the Bundle and returns it. A Bundle without entries has no element entry, because FHIR
+// forbids empty lists, unless emptyEntries wrote an empty list.
 func (b *bundleWriter) finish() []byte {
 	if b.entries > 0 {
 		b.text("]")

@@ -31,8 +31,9 @@ type compartment struct {
 	path string
 }
 
-// enterCompartment makes the compartment of the record in the path the one to search, and members
-// the type to search. Errors: *typeUnknownError, *notInCompartmentError.
+// enterCompartment makes r a search in the compartment of the record in the path. It sets
+// r.compartment, sets r.kind and r.segment to the type in members, and clears r.id. For allMembers,
+// r.kind becomes empty and r.segment stays. Errors: *typeUnknownError, *notInCompartmentError.
 func (r *request) enterCompartment(members string) error {
 	var searched r4.Type
 	if members != allMembers {

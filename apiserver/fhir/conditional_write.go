@@ -35,9 +35,10 @@ func (e *idTakenError) Error() string {
 }
 
 // conditionalCreate plans a conditional create. Without a match it creates the record, with one
-// match it answers with that record, and with several it fails. R4 http.html#ccreate. Concurrent
-// creates with the same criteria make one record, on all replicas: each write claims the criteria,
-// and the losers answer with the winner's record.
+// match it answers with that record, and with several matches it fails. R4 http.html#ccreate.
+// Concurrent creates with the same criteria make one record, on all replicas, if their records match
+// the criteria: each write claims the criteria, and a write that does not get the claim answers with
+// the record of the write that holds it.
 func (h *handler) conditionalCreate(r *request, created step, header []string) (stepFunc, error) {
 	values, err := web.ParseQuery(r.criteriaIn(strings.Join(header, "&")))
 	if err != nil {
@@ -79,8 +80,8 @@ func (r *request) criteriaIn(value string) string {
 	return query
 }
 
-// conditionalUpdate plans PUT …/{type}?criteria. It updates the match, or creates a record without
-// one. R4 http.html#cond-update.
+// conditionalUpdate plans PUT …/{type}?criteria. It updates the match, or creates a record if there is
+// no match. R4 http.html#cond-update.
 func (h *handler) conditionalUpdate(w http.ResponseWriter, r *request) (stepFunc, error) {
 	conditions, criteria, err := h.parseConditional(r)
 	if err != nil {
@@ -128,7 +129,8 @@ func (h *handler) createWithoutMatch(r *request, created step, criteria search.Q
 	if !r.site.UpdateCreate {
 		return step{}, r.idError("no record matches the criteria, and this site makes the ids of new records itself (fhir.updateCreate: false); omit the id")
 	}
-	// A record with this id that does not match is another one and must not be overwritten.
+	// A record with this id that does not match the criteria is another record. It must not be
+	// overwritten.
 	created.op.Key.ID, created.isNew = id, false
 	current, err := r.site.Store.Get(r.Context(), created.op.Key)
 	switch {
@@ -169,7 +171,7 @@ func (h *handler) conditionalPatch(w http.ResponseWriter, r *request) (stepFunc,
 }
 
 // conditionalDelete plans DELETE …/{type}?criteria. Without a match it succeeds, as if the record
-// were deleted already. R4 http.html#3.1.0.7.1.
+// were deleted already, unless If-Match is given. R4 http.html#3.1.0.7.1.
 func (h *handler) conditionalDelete(_ http.ResponseWriter, r *request) (stepFunc, error) {
 	conditions, criteria, err := h.parseConditional(r)
 	if err != nil {
@@ -224,7 +226,7 @@ func (h *handler) criteria(r *request, values url.Values) (search.Query, error) 
 }
 
 // findMatch returns the record that matches the criteria, or nil. failed is the error of the last
-// step. If a concurrent write caused it, that write's record is looked for. Errors:
+// step. If a concurrent write caused it, findMatch looks for the record of that write. Errors:
 // *multipleMatchesError, failed, those of finding the caller's rights and of the store.
 func (r *request) findMatch(criteria search.Query, failed error) (*store.Record, error) {
 	var claimed *store.ClaimError

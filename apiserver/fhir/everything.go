@@ -18,7 +18,7 @@ const (
 )
 
 // canHaveEverything reports whether the type in the path of r has the operation $everything. It is
-// true for a path of something else.
+// true for a path that does not end in $everything.
 func canHaveEverything(r *http.Request) bool {
 	if !strings.HasSuffix(r.Pattern, "everything") {
 		return true
@@ -30,7 +30,8 @@ func canHaveEverything(r *http.Request) bool {
 // everything serves GET …/Patient/{id}/$everything: the Patient, the records of the compartment and
 // the records to which these refer. The caller needs the right to get the Patient and to list
 // Patients. Records of other types that the caller may not list are omitted. Errors:
-// store.ErrNotFound, also for a hidden Patient. R4 patient-operation-everything.html.
+// store.ErrNotFound, also for a hidden Patient, and *store.DeletedError. R4
+// patient-operation-everything.html.
 func (h *handler) everything(w http.ResponseWriter, r *request) error {
 	options := h.searchOptions(r)
 	options.Everything = r.id

@@ -140,9 +140,10 @@ func (r *request) newExportJob(now time.Time) (*exportJob, error) {
 	return job, job.addFilters(filters)
 }
 
-// exportTypes returns the types to export: those in _type, or all of the level that the caller may
-// list. Errors: search.Errors, those of finding the caller's rights, and *access.ForbiddenError if the
-// caller may not list a type in _type or, without _type, may list none.
+// exportTypes returns the types to export: those in _type or, without _type, all types of the level
+// of the export (exportJob.Level) that the caller may list. Errors: search.Errors, those of finding
+// the caller's rights, and *access.ForbiddenError if the caller may not list a type in _type or,
+// without _type, may list no type.
 func (r *request) exportTypes(given string) ([]string, error) {
 	available := typeNames()
 	if r.kind.Name != "" {
@@ -170,7 +171,7 @@ func (r *request) exportTypes(given string) ([]string, error) {
 }
 
 // patientLevelTypes returns the types with records of patients: Patient and the members of its
-// compartment.
+// compartment, including Device.
 func patientLevelTypes() []string {
 	of, _ := r4.CompartmentOf("Patient")
 	return slices.DeleteFunc(typeNames(), func(name string) bool {
@@ -179,11 +180,11 @@ func patientLevelTypes() []string {
 	})
 }
 
-// nextTypeFilter matches the comma before a filter in a list of them. Other commas are in values.
+// nextTypeFilter matches the comma before a filter in a list of filters. Other commas are in values.
 var nextTypeFilter = regexp.MustCompile(`,([A-Z][A-Za-z]+\?)`)
 
-// addFilters adds the values of _typeFilter: queries such as Patient?active=true, also several in a
-// value, separated by commas. A record must match one of the queries of its type. Errors:
+// addFilters adds the values of _typeFilter. A value has queries such as Patient?active=true, separated
+// by commas. A record must match one of the queries of its type, if there are any. Errors:
 // search.Errors.
 func (j *exportJob) addFilters(values []string) error {
 	for _, value := range values {
@@ -198,8 +199,8 @@ func (j *exportJob) addFilters(values []string) error {
 	return nil
 }
 
-// exportStatus serves GET …/$export/{job}. While the export is being planned, each request plans
-// some more files. Bulk Data Access 2.0, "Bulk Data Status Request".
+// exportStatus serves GET …/$export/{job}. While the export is being planned, each GET plans some more
+// files, and a HEAD none. Bulk Data Access 2.0, "Bulk Data Status Request".
 func (h *handler) exportStatus(w http.ResponseWriter, r *request) error {
 	rec, job, err := r.exportJob(h.Now())
 	if err != nil {
@@ -236,8 +237,8 @@ func (h *handler) cancelExport(w http.ResponseWriter, r *request) error {
 	return r.respondOutcome(w, http.StatusAccepted, information("export_deleted", "the export is deleted"))
 }
 
-// requireAnyRight returns an error if the caller has no right at a Site that is hidden from such
-// callers.
+// requireAnyRight returns an error if the caller has no right at a Site that is hidden from callers
+// without a right.
 func (r *request) requireAnyRight() error {
 	var forbidden *access.ForbiddenError
 	if err := r.authorizeList(r4.Types[0]); err != nil && !errors.As(err, &forbidden) {

@@ -74,8 +74,8 @@ func (r *request) renderFile(job *exportJob, file plannedFile, plan plannedExpor
 
 // versionAt returns the version of a live record that was current at the transaction time of an
 // export. It is the newest one if that version is not stored any more, is hidden from the caller, or
-// is not one of the newest maxVersionsBack. versionAt returns false if the record did not exist at that
-// time, or if the version is not later than _since.
+// is not one of the newest maxVersionsBack. versionAt returns false if the record did not exist or was
+// deleted at that time, or if the version is not later than _since.
 func (r *request) versionAt(rec store.Record, job *exportJob) (store.Record, bool, error) {
 	if rec.Created.UnixMilli() > job.Time {
 		return rec, false, nil
@@ -100,8 +100,8 @@ func (r *request) versionAt(rec store.Record, job *exportJob) (store.Record, boo
 	return rec, true, nil
 }
 
-// joinLines replaces the line breaks of a record by spaces. They are white space between tokens,
-// because JSON escapes those in strings (RFC 8259 §7).
+// joinLines replaces the line breaks of a record by spaces. These line breaks are white space between
+// tokens, because JSON escapes line breaks in strings (RFC 8259 §7).
 func joinLines(record []byte) {
 	for i, b := range record {
 		if b == '\n' || b == '\r' {

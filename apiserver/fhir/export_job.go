@@ -22,10 +22,10 @@ const (
 	// exportIdle is how long an incomplete export is kept after the last request for its status.
 	exportIdle = 10 * time.Minute
 	// defaultMaxExports is the maximum number of incomplete exports at a Site that does not set
-	// limits.concurrentExports. A further one is refused with 429.
+	// limits.concurrentExports. A further export is refused with 429.
 	defaultMaxExports = 4
-	// maxStoredExports is the maximum number of exports of a site that have not expired. At the limit
-	// a further one is refused with 429.
+	// maxStoredExports is the maximum number of exports of a site that have not expired. A further
+	// export is refused with 429.
 	maxStoredExports = 100
 	// exportRetry is the Retry-After of a refused export.
 	exportRetry = 30 * time.Second
@@ -74,7 +74,7 @@ type plannedFile struct {
 // exportSlot returns the line that the n-th incomplete export of a site claims.
 func exportSlot(n int) string { return "export " + strconv.Itoa(n) }
 
-// jobContext returns the context of reads and writes of jobs. They are not records of the site's users,
+// jobContext returns the context of reads and writes of jobs. Jobs are not records of the site's users,
 // so the audit entry of the request does not name them.
 func (r *request) jobContext() context.Context { return audit.Without(r.Context()) }
 
@@ -144,8 +144,8 @@ func decodeExport(rec store.Record) (*exportJob, error) {
 	return job, nil
 }
 
-// removeExpiredExports removes the jobs of the site that have expired, with their histories. Errors:
-// *limits.ExceededError if maxStoredExports remain, and those of the store.
+// removeExpiredExports removes the jobs of the site that have expired or cannot be decoded, with their
+// histories. Errors: *limits.ExceededError if maxStoredExports remain, and those of the store.
 func (r *request) removeExpiredExports(now time.Time) error {
 	page, err := r.site.Store.Search(r.jobContext(), store.Query{
 		Types: []string{store.JobType}, Access: store.Access{store.JobType: store.All{}}, Count: maxStoredExports, Total: store.TotalNone,

@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// exportFileSize is the maximum number of records in a file. A file is rendered in memory, so it
-	// is also limited by the size of a page of the engine.
+	// exportFileSize is the maximum number of records in a file. The records are planned as one page
+	// of the engine, which limits their size too, because a file is rendered in memory.
 	exportFileSize = 1000
-	// planningTime is how long one request for the status plans. The status is then 202.
+	// planningTime is how long one request for the status plans files. If some remain to be planned,
+	// the response is 202.
 	planningTime = 2 * time.Second
 	// maxVersionsBack is how many versions of a record are read to find the one at the transaction
-	// time. With more, the file has the newest version.
+	// time. If that one is older than all of them, the file has the newest version.
 	maxVersionsBack = 50
 )
 
@@ -119,8 +120,9 @@ func parseTypeFilter(query string, options search.Options) (search.Query, error)
 	return parsed, err
 }
 
-// levelCondition returns the condition that records of a type meet at the level of the export, nil if
-// all do: for patients, they refer to a Patient by a parameter of the compartment.
+// levelCondition returns the condition that records of a type meet at the level of the export, or nil
+// if all records do. In an export of patients, a record of another type must refer to a Patient by a
+// parameter of the compartment. In an export of a Group, this Patient must be a member of the Group.
 func (j *exportJob) levelCondition(typeName string) store.Condition {
 	var patient store.Condition = store.All{}
 	switch {
@@ -149,15 +151,16 @@ func (j *exportJob) levelCondition(typeName string) store.Condition {
 	return either
 }
 
-// advanceExport plans files until all are planned or planningTime is over, and stores the job. If
-// another replica does the same, the job is as that replica stored it.
+// advanceExport plans files until all are planned or planningTime is over, extends the lifetime of the
+// job and stores it. If another request has stored the job in the meantime, rec and job become what
+// that request stored.
 func (h *handler) advanceExport(r *request, rec *store.Record, job *exportJob) error {
 	plan, err := h.exportPlan(r, job)
 	if err != nil {
 		return err
 	}
 	ctx := audit.Without(r.Context()) // no record of these pages is in the response
-	consistent := true                // what the first search waited for, the others see too
+	consistent := true                // later searches see what the first one has waited for
 	for began := time.Now(); job.Next < len(job.Types) && time.Since(began) < planningTime; {
 		typeName := job.Types[job.Next]
 		query := plan.queries[typeName]
@@ -192,7 +195,8 @@ func (h *handler) advanceExport(r *request, rec *store.Record, job *exportJob) e
 	return err
 }
 
-// addPage adds the file with the records of a page.
+// addPage adds the file with the records of a page, and moves on to the next page or the next type. A
+// page whose records were all created after the transaction time makes no file.
 func (j *exportJob) addPage(typeName string, page store.Page) {
 	if len(page.Records) > 0 {
 		first, last := page.Records[0], page.Records[len(page.Records)-1]

@@ -33,7 +33,7 @@ const (
 	// that does not set limits.maxBundleEntries. A larger Bundle is answered with 413.
 	defaultMaxBundleEntries = 1000
 	// requestTimeout is how long a request may take if its interaction has no timeout of its own. A
-	// longer one is answered with 503.
+	// request that takes longer is answered with 503.
 	requestTimeout = 30 * time.Second
 )
 

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// importTimeout is how long an import may take. A longer one is answered with 503.
+	// importTimeout is how long an import may take. An import that takes longer is answered with 503.
 	importTimeout = 10 * time.Minute
 	// importIdle is how long the client may take to send the lines of one batch. The client must
 	// receive the response at most requestTimeout after this time.
@@ -27,8 +27,8 @@ const (
 	// maxImportLines is the maximum number of lines of an import. Further lines are not read, and the
 	// response says so.
 	maxImportLines = 100_000
-	// maxImportErrors is the maximum number of lines whose errors are in the response. Further ones
-	// are only counted.
+	// maxImportErrors is the maximum number of lines whose errors are in the response. Further failed
+	// lines are only counted.
 	maxImportErrors  = 1000
 	codeTooManyLines = "too_many_lines"
 )
@@ -38,9 +38,10 @@ var importTypes = []string{ndjson, "application/ndjson", "application/x-ndjson"}
 
 // importLines serves POST …/$import: it writes the resource on each line of the body as PUT with its
 // id does, and responds with Parameters: how many records were created, updated, unchanged and
-// failed, and the errors by line. A line that fails does not stop the others. An error that concerns
-// no line, such as a timeout, ends the import when a part of it may be written already. It can then
-// be sent again, because a line whose record has the same content changes nothing.
+// failed, and the errors by line. With dryRun=true it writes nothing and counts the valid and the
+// failed lines. The import goes on after a line that fails. An error that concerns no line, such as a
+// timeout, ends the import when a part of it may be written already. The client can then send the
+// whole import again, because a line whose record has the same content changes nothing.
 func (h *handler) importLines(w http.ResponseWriter, r *request) error {
 	if r.inBundle {
 		return &operationUnknownError{name: "$import"}
@@ -78,7 +79,9 @@ func (h *handler) importLines(w http.ResponseWriter, r *request) error {
 func (i *importer) readAll(w http.ResponseWriter, lines *lineReader) error {
 	control := http.NewResponseController(w)
 	for number := 1; ; number++ {
-		if len(i.batch) <= 1 { // the line that did not fit in the last batch, or none; the deadlines of the server are for whole requests
+		// A new batch has at most the line that did not fit in the last batch. It gets deadlines of its
+		// own, because those of the server are for whole requests.
+		if len(i.batch) <= 1 {
 			deadline := time.Now().Add(importIdle)
 			_ = control.SetReadDeadline(deadline)                      // not supported behind kube-apiserver
 			_ = control.SetWriteDeadline(deadline.Add(requestTimeout)) // likewise
@@ -131,7 +134,7 @@ func newLineReader(r *http.Request, limit int64) (*lineReader, error) {
 }
 
 // next returns the next line without white space around it. The caller owns it. Errors:
-// *web.TooLargeError for a line that is too long, after which the next one can be read, io.EOF, and
+// *web.TooLargeError for a line that is too long, after which the next line can be read, io.EOF, and
 // those of the body.
 func (l *lineReader) next() ([]byte, error) {
 	var line []byte

@@ -61,8 +61,8 @@ type importLine struct {
 	*request
 	number int
 	put    step
-	// unconditional reports whether the caller may both create and update the record, so that the
-	// write needs no precondition.
+	// unconditional is true if the caller may create and update all records of the type, and the site
+	// lets a PUT create records. The write then needs no precondition.
 	unconditional bool
 	result        store.Result
 	err           error
@@ -170,7 +170,7 @@ func (i *importer) hasRight(line *importLine, verb string) (bool, error) {
 	return err == nil, err
 }
 
-// flush writes the batch.
+// flush writes the batch and empties it. Lines that refer to missing records then wait.
 func (i *importer) flush() error {
 	lines := i.batch
 	i.batch, i.batchSize = nil, 0
@@ -199,8 +199,8 @@ func containsRecord(lines []*importLine, further *importLine) bool {
 }
 
 // writeAll writes all lines in one transaction. It reports whether it did. Otherwise each line must be
-// written by itself: there is only one, one of them fails or is not unconditional, or the engine has
-// no transactions.
+// written by itself: there is only one line, one of the lines fails or is not unconditional, or the
+// engine has no transactions.
 func (i *importer) writeAll(lines []*importLine) bool {
 	conditional := func(line *importLine) bool { return !line.unconditional }
 	if len(lines) < 2 || !i.site.Store.Atomic() || slices.ContainsFunc(lines, conditional) {
@@ -252,9 +252,9 @@ func (i *importer) writeEach(lines []*importLine, wait func(*importLine) bool) e
 	return nil
 }
 
-// finish writes what remains: the batch, and the waiting lines until no further one can be written.
-// Lines that refer to each other are written in one transaction, and further lines of a record after
-// its first one.
+// finish writes what remains: the batch, and the waiting lines until no further line can be written.
+// It tries all waiting lines in one transaction first, because they may refer to each other. Of
+// several waiting lines of one record, each is written after the line before it.
 func (i *importer) finish() error {
 	if err := i.flush(); err != nil {
 		return err

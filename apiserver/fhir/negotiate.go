@@ -62,8 +62,8 @@ func notAcceptable(in, value string) error {
 }
 
 // acceptedDialect returns the dialect with the higher quality in Accept, or nil if neither is
-// acceptable. If both have the same quality, the one that is listed first wins, and the contract's
-// if neither is listed.
+// acceptable. If both have the same quality, the dialect that is listed first wins. If one item, such
+// as */*, stands for both, or if there is no Accept, the contract's wins.
 func acceptedDialect(header http.Header) *dialect {
 	ranges := acceptedRanges(header)
 	if len(ranges) == 0 {
@@ -82,7 +82,7 @@ func acceptedDialect(header http.Header) *dialect {
 }
 
 // acceptedRanges parses the Accept header. Items that name another release of FHIR match no media
-// type.
+// type. text/json becomes application/json.
 func acceptedRanges(header http.Header) []web.MediaRange {
 	ranges := web.ParseAccept(header)
 	for i, each := range ranges {

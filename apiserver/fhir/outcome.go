@@ -7,8 +7,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// maxIssues is the maximum number of errors in an OperationOutcome. Further ones are not reported. The
-// warnings in a searchset are not limited by it, but by the number of parameters of a search.
+// maxIssues is the maximum number of errors in an OperationOutcome. Further errors are not reported.
+// The warnings in a searchset are not limited by maxIssues, but by the number of parameters of a
+// search.
 const maxIssues = 50
 
 // outcome is an OperationOutcome. Its elements are written in the order of the fields.

@@ -39,7 +39,8 @@ func (h *handler) cursor(query search.Query, binding func() (search.Binding, err
 // pageLinks returns the links of a page of a searchset or a history: self, first, previous and
 // next. The last page has no next link. A page token has the position of its own page and of the
 // page before. So a page has a previous link if it was reached by a next link, and none if it was
-// reached by a previous link. R4 http.html#paging. Errors: those of binding.
+// reached by a previous link or if both positions are too long for a token (search.Tokens.Seal). R4
+// http.html#paging. Errors: those of binding.
 func (h *handler) pageLinks(base string, query search.Query, binding func() (search.Binding, error), at search.Cursor, next store.Position) ([]link, error) {
 	first := address(base, query.Encode(""))
 	links := []link{{"self", first}, {"first", first}}

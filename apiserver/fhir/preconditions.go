@@ -14,7 +14,7 @@ func etag(version int64) web.ETag {
 	return web.ETag{Weak: true, Opaque: strconv.FormatInt(version, 10)}
 }
 
-// The syntax of ETags. Weak and strong ETags are compared weakly, because those of FHIR are always
+// The syntax of ETags. Weak and strong ETags are compared weakly, because FHIR's ETags are always
 // weak. readETagSyntax, for reads, also accepts a versionId without quotes, which fhirpy sends.
 var (
 	etagSyntax     = regexp.MustCompile(`^(W/)?"([^"]*)"$`)
@@ -23,7 +23,7 @@ var (
 
 // preconditions are the preconditions in the header of a write.
 type preconditions struct {
-	// ifMatch has the versions of which the record must have one, if it is given.
+	// ifMatch has the versions in If-Match. If it is given, the record must have one of them.
 	ifMatch web.ETags
 	// absent is true if the record must not exist (If-None-Match: *).
 	absent bool

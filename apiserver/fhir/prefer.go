@@ -7,7 +7,7 @@ import (
 
 // preferences are those in a Prefer header. R4 http.html#ops; RFC 7240.
 type preferences struct {
-	// returned is minimal, representation or OperationOutcome.
+	// returned is minimal, representation (the default) or OperationOutcome.
 	returned string
 	// handling of unknown search parameters is strict or lenient, or empty for the default of the
 	// site.

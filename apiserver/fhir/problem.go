@@ -72,7 +72,7 @@ func failure(status int, kind r4.IssueType, code, diagnostics string) problem {
 	}}}
 }
 
-// withHeader returns p with one header field, which replaces all others.
+// withHeader returns p with one header field, which replaces all header fields of p.
 func (p problem) withHeader(name, value string) problem {
 	p.header = map[string]string{name: value}
 	return p
@@ -195,7 +195,7 @@ func referenceProblem(err error) (problem, bool) {
 	return problem{}, false
 }
 
-// storeProblem maps the errors of package store.
+// storeProblem maps the errors of package store, except those that web.FailureOf maps.
 func storeProblem(err error) (problem, bool) {
 	var (
 		deleted      *store.DeletedError

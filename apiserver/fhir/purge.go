@@ -26,14 +26,14 @@ const (
 	// compartmentParameter is the parameter of a $purge that selects whether the compartment of a
 	// Patient is purged too.
 	compartmentParameter = "compartment"
-	// maxPurged is the maximum number of records that one $purge removes. Beyond it, the request fails
+	// maxPurged is the maximum number of records that one $purge removes. A $purge of more records fails
 	// and removes nothing, because a transaction of Postgres must not hold its locks for long.
 	maxPurged = 1000
 	// purgeAttempts is how often a $purge looks for the members of a compartment, if they change before
 	// they are removed. After that it fails.
 	purgeAttempts = 5
 	// purgeConcurrency is how many records a $purge removes at the same time if Store.Atomic is
-	// false. kube-apiserver gets some ten requests for each, most of which wait.
+	// false. Each removal sends some ten requests to kube-apiserver and mostly waits for responses.
 	purgeConcurrency = 16
 )
 
@@ -149,9 +149,9 @@ type member struct {
 	condition store.Precondition
 }
 
-// toPurge returns the records that the request purges, the one in the path last. shared is the
-// number of records in the compartment that refer to other records in the same way. They stay,
-// because they are also about those.
+// toPurge returns the records that the request purges, the record in the path last. shared is the
+// number of records in the compartment that stay: other Patients, and records that also refer to
+// another record by a parameter of the compartment, because they are about that record too.
 func (r *request) toPurge(withCompartment bool) (members []member, shared int, err error) {
 	own := member{key: r.key()}
 	if !withCompartment {
@@ -167,10 +167,10 @@ func (r *request) toPurge(withCompartment bool) (members []member, shared int, e
 	definition, _ := r4.CompartmentOf(patientType)
 	types := definition.Types()
 	if _, ok := definition.Member("Device"); ok && !slices.Contains(types, "Device") {
-		types = append(types, "Device") // the contract counts the Devices of a patient among its data (1)
+		types = append(types, "Device") // contract 1 counts the Devices of a patient among the patient's data
 	}
 	for i, typeName := range types {
-		// Only the first search is Consistent. Later ones see at least what it saw.
+		// Only the first search is Consistent. Later searches see at least what it saw.
 		found, others, err := r.exclusiveMembers(definition, typeName, i == 0)
 		if err != nil {
 			return nil, 0, err
@@ -183,10 +183,11 @@ func (r *request) toPurge(withCompartment bool) (members []member, shared int, e
 	return append(members, own), shared, nil
 }
 
-// exclusiveMembers returns the records of a type that are in the compartment of the record in the
-// path and refer to no other record in the same way, and how many others are in it. Other Patients
-// are never returned. The caller needs the rights to list the type and to purge each of the records.
-// If consistent is true, it sees what other replicas wrote.
+// exclusiveMembers returns the records of a type that are in the compartment of the record in the path
+// and refer to no other record by the parameters of the compartment. shared is the number of other
+// records of the type in the compartment. Patients other than that in the path are never returned.
+// The caller needs the rights to list the type and to purge each returned record. If consistent is
+// true, the search sees what other replicas wrote.
 func (r *request) exclusiveMembers(definition r4.Compartment, typeName string, consistent bool) (members []member, shared int, err error) {
 	kind, _ := r4.TypeOf(typeName)
 	if err := r.authorizeList(kind); err != nil {
@@ -240,9 +241,10 @@ func (r *request) isExclusive(record store.Record, membership r4.Membership) boo
 	return true
 }
 
-// removeAll purges records, and adds how many there were of each type to removed. If Store.Atomic
-// is false, it removes some at a time, and the last of members after all others, so a failed request
-// may have removed some. Repeated, it removes the others.
+// removeAll purges records, and adds to removed how many records of each type it has removed. If
+// Store.Atomic is false, it removes purgeConcurrency records at a time, and the last of members after
+// all other members. A request that fails may then have removed some records. If the client repeats
+// the request, it removes the remaining ones.
 func (r *request) removeAll(members []member, removed map[string]int) error {
 	ops := make([]store.Op, len(members))
 	for i, m := range members {

@@ -157,8 +157,8 @@ func (r *request) setQuery(query url.Values) error {
 	return err
 }
 
-// rejectUnknownParameters returns an error for parameters that are not known, and for known ones
-// that are repeated. _format and _pretty are always accepted. Errors: search.Errors.
+// rejectUnknownParameters returns an error for parameters that are not known, and for known
+// parameters that are repeated. _format and _pretty are always accepted. Errors: search.Errors.
 func rejectUnknownParameters(query url.Values, known ...string) error {
 	var wrong search.Errors
 	for _, name := range slices.Sorted(maps.Keys(search.WithoutPresentation(query))) {
@@ -190,7 +190,7 @@ func (r *request) operationInPath() string {
 }
 
 // parsePath sets type, id, version and compartment from the path, and returns the siteId. If
-// allTypes is set, the record in the path is the compartment of a search in all types.
+// allTypes is set, the request searches all types in the compartment of the record in the path.
 func (r *request) parsePath(allTypes bool) (siteID string, err error) {
 	values := map[string]string{}
 	for _, name := range []string{"siteId", "type", "id", "vid", "members"} {

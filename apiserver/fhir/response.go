@@ -28,7 +28,7 @@ func (r *request) respondEmpty(w http.ResponseWriter, status int) error {
 	return nil
 }
 
-// setVersion sets ETag and Last-Modified to those of a version.
+// setVersion sets ETag and Last-Modified to those of a version, and r.lastModified.
 func (r *request) setVersion(w http.ResponseWriter, rec store.Record) {
 	r.lastModified = rec.Updated
 	web.SetVersion(w.Header(), etag(rec.Version), rec.Updated)

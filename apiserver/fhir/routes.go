@@ -23,15 +23,15 @@ type interaction struct {
 	// searches and histories of several types, and the status and the files of exports. The limits
 	// also apply to each interaction with the verb list.
 	searches bool
-	// public is true for interactions that need neither a token nor the storage.
+	// public is true for interactions that need no storage, and no token unless the site is hidden.
 	public bool
 	// allTypes is true for a search of all types in the compartment of the record, as in R5.
 	allTypes bool
 	// timeout is how long the interaction may take. 0 is requestTimeout.
 	timeout time.Duration
-	// run serves an interaction. One that writes a single record, other than $purge, has plan and
-	// respond instead: plan reads the request and returns the steps of the write, respond writes the
-	// response to its result.
+	// run serves an interaction. An interaction that writes a single record, other than $purge, has
+	// plan and respond instead: plan reads the request and returns the steps of the write, respond
+	// writes the response to its result.
 	run     func(w http.ResponseWriter, r *request) error
 	plan    func(w http.ResponseWriter, r *request) (stepFunc, error)
 	respond func(w http.ResponseWriter, r *request, done store.Result) error

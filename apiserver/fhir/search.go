@@ -13,7 +13,7 @@ import (
 )
 
 // defaultMaxIncluded is the maximum number of included records of a page at a Site that does not
-// set limits.maxIncluded. Further ones are omitted, and the Bundle has a warning.
+// set limits.maxIncluded. Further records are omitted, and the Bundle has a warning.
 const defaultMaxIncluded = 1000
 
 // searchByPost serves POST …/_search at the base, at a type and at a compartment. The parameters of
@@ -121,8 +121,9 @@ func (r *request) searchRecords(query search.Query, after store.Position, maxLag
 	})
 }
 
-// includePatients adds the patients with the ids to the included records of a page, except those
-// that the page already has. They are the values of the parameter patient. Contract 4.1.
+// includePatients adds the patients with the ids, which are values of the parameter patient, to the
+// included records of a page, up to the limit of included records. It omits those that the page
+// already has, and all if the caller may not list Patients. Contract 4.1.
 func (r *request) includePatients(page *store.Page, ids []string, maxLag time.Duration) error {
 	if len(ids) == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 type Issuer struct {
 	URL     string
 	JWKSURI string
-	// AuthorizationEndpoint and the others are the URLs of the issuer's endpoints. A URL is empty
-	// if the issuer does not publish that endpoint.
+	// AuthorizationEndpoint, TokenEndpoint and the endpoints after them are URLs of the issuer. A URL
+	// is empty if the issuer does not publish that endpoint.
 	AuthorizationEndpoint, TokenEndpoint, RegistrationEndpoint, IntrospectionEndpoint, RevocationEndpoint string
 
 	GrantTypes, ResponseTypes, Scopes, TokenAuthMethods []string
@@ -56,8 +56,8 @@ type ConsoleClient struct {
 	Scopes                []string `json:"scopes"`
 }
 
-// scopeCapabilities are the SMART capabilities of this server: the scopes that it understands.
-// Capabilities to obtain tokens are the issuer's.
+// scopeCapabilities are the SMART capabilities of this server: the scopes that it understands. It
+// lists no capabilities for obtaining tokens, because the issuer has those.
 var scopeCapabilities = []string{"permission-patient", "permission-user", "permission-v1", "permission-v2"}
 
 // smartConfiguration serves GET .well-known/smart-configuration.

@@ -9,7 +9,8 @@ import (
 )
 
 // maxLag returns the lag that the response to a search may have, so that a read replica may answer. It
-// is 0, the default, for an entry of a Bundle: it may be meant to see the writes of other entries.
+// is 0, the default, for an entry of a Bundle, because the entry may have to see the writes of other
+// entries.
 func (r *request) maxLag() time.Duration {
 	if r.inBundle {
 		return 0
@@ -18,8 +19,9 @@ func (r *request) maxLag() time.Duration {
 }
 
 // acceptedLag returns the max-stale of the field Cache-Control of a request (RFC 9111 §5.2.1.2), or the
-// max-age if that is less. It is 0 without max-stale, with one that has no valid number of seconds, and
-// with no-cache or no-store.
+// max-age if that is less. The result is 0 without max-stale, with no-cache or no-store, or if
+// max-stale or max-age has no valid number of seconds. Of a repeated directive, the least number
+// counts.
 func acceptedLag(header http.Header) time.Duration {
 	accepted, limit, stale := time.Duration(0), time.Duration(-1), false
 	for _, directive := range strings.Split(strings.Join(header.Values("Cache-Control"), ","), ",") {
@@ -43,8 +45,8 @@ func acceptedLag(header http.Header) time.Duration {
 	return accepted
 }
 
-// deltaSeconds parses a number of seconds (RFC 9111 §1.2.2), and returns 0 for an invalid one. Numbers
-// that are too large become the greatest one.
+// deltaSeconds parses a number of seconds (RFC 9111 §1.2.2), and returns 0 for an invalid number. A
+// number of 2³¹ or more becomes 2³¹-1.
 func deltaSeconds(value string) time.Duration {
 	seconds, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {

@@ -19,8 +19,8 @@ type step struct {
 }
 
 // stepFunc returns the next step of a write. failed is the error of the last step, nil at first. If
-// there is no other step, it returns an error: failed, one that describes it better, or
-// that of a read which the next step needs.
+// there is no other step, it returns an error: failed, an error that describes failed better, or the
+// error of a read that the next step needs.
 type stepFunc func(failed error) (step, error)
 
 // singleStep returns a stepFunc with one step, whatever is stored.

@@ -30,7 +30,7 @@ func CheckStored(key store.Key, body store.Body) []r4.Issue {
 	if err != nil {
 		return errorIssues(problemOf(err).issues)
 	}
-	// Values that were inserted at other places are still in the body.
+	// With wrong offsets, Read does not remove what AppendJSON inserted, so the bodies differ.
 	if read := (store.Body{JSON: resource.Body}); resource.ID != key.ID || !read.SameValue(body) {
 		return notStored
 	}

@@ -118,8 +118,8 @@ func (r *request) idError(diagnostics string) error {
 	return &invalidError{code: r4.CodeInvalidID, diagnostics: diagnostics, expression: r.kind.Name + ".id"}
 }
 
-// put plans an update of the record in the path. If it does not exist, put creates it on a site
-// with UpdateCreate, and fails on another one.
+// put plans an update of the record in the path. If the record does not exist, put creates it on a
+// site with UpdateCreate, and fails on a site without.
 func (r *request) put(put step) stepFunc {
 	return func(failed error) (step, error) {
 		switch {
@@ -155,8 +155,9 @@ func (r *request) putAbsent(put step) (step, error) {
 	return put, nil
 }
 
-// putMatching plans an update of the record if it has one of the versions. If it was deleted in one
-// of them, it is created again. R4 http.html#delete.
+// putMatching plans an update of the record if it has one of the versions. If the record is deleted
+// and its tombstone has one of the versions, the write creates it again. If-Match: * does not match a
+// tombstone. R4 http.html#delete.
 func (r *request) putMatching(put step, versions web.ETags) stepFunc {
 	update := r.ifMatch(put, versions)
 	return func(failed error) (step, error) {

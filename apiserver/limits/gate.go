@@ -16,8 +16,8 @@ const (
 )
 
 // gate limits the concurrent searches of one Site to its slots. Callers with waiting searches take
-// turns, so that a caller with many does not delay others. No caller has more than maxShare of the
-// slots, because searches take long if the client reads the response slowly.
+// turns, so that a caller with many does not delay other callers. No caller has more than maxShare of
+// the slots, because searches take long if the client reads the response slowly.
 type gate struct {
 	mu      sync.Mutex
 	slots   int

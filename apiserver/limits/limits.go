@@ -1,5 +1,5 @@
-// Package limits limits the rate of requests, per Site, caller and client address, the number of
-// concurrent searches of a Site, and that of concurrent requests of a server. It does no I/O.
+// Package limits limits the rate of requests by Site, by caller and by client address, the number of
+// concurrent searches of a Site, and the number of concurrent requests of a server. It does no I/O.
 package limits
 
 import (
@@ -22,13 +22,16 @@ const (
 )
 
 const (
-	// maxSites is how many Sites have token buckets, and maxCallers how many callers of one Site. At
-	// the limit the least recently used bucket is evicted. It is full when it is created again.
+	// maxSites is the maximum number of Sites that have a SiteLimiter, and maxCallers the maximum number
+	// of callers of one Site that have a token bucket. At the limit, the least recently used one is
+	// evicted. When it is created again, its buckets are full, and running searches of the Site are not
+	// counted.
 	maxSites, maxCallers = 8192, 2048
-	// maxAddresses is how many client addresses have buckets. The limit works like maxSites.
+	// maxAddresses is the maximum number of client addresses that have token buckets. At the limit, the
+	// least recently used bucket is evicted.
 	maxAddresses = 16384
-	// addressRate (per second) and addressBurst limit the requests from one client address that have
-	// no authenticated caller. Further ones are refused.
+	// addressRate (per second) and addressBurst limit the requests from one client address that have no
+	// authenticated caller. Requests beyond them are refused.
 	addressRate, addressBurst = 200, 1000
 )
 
@@ -43,9 +46,9 @@ type Rates struct {
 	// Burst is the number of requests that the Site serves at once, in total and for each caller,
 	// before the average rate applies. Default: twice Rate.
 	Burst int
-	// Searches is the maximum number of searches, histories and lists that run concurrently. Further
-	// searches wait for up to maxSearchWait and then fail, or fail at once if too many wait already
-	// (maxWaitersPerSlot). Default: 64.
+	// Searches is the maximum number of searches, histories and lists that run concurrently. One caller
+	// may have at most three quarters of them. Further searches wait for up to maxSearchWait and then
+	// fail, or fail at once if too many wait already (maxWaitersPerSlot). Default: 64.
 	Searches int
 }
 
@@ -60,8 +63,9 @@ func From(spec v1alpha1.Limits) Rates {
 
 // ExceededError is returned for a request that exceeds a limit of rate or concurrency.
 type ExceededError struct {
-	// Policy names the exceeded limit: site, caller or address for a rate; searches, exports or requests
-	// for what runs concurrently of one Site; server for what runs concurrently of all.
+	// Policy names the exceeded limit. For a rate, it is site, caller or address. For a limit of what one
+	// Site may run concurrently, it is searches, exports or requests. For a limit of what all Sites
+	// together may run concurrently, it is server.
 	Policy string
 	// Quota is the number of requests that are allowed in Window on average. It is 0 if Policy is not
 	// for a rate.
@@ -101,8 +105,8 @@ func New(now func() time.Time) *Limiter {
 	return &Limiter{now: now, sites: newRecent[string, *SiteLimiter](maxSites), addresses: newRecent[string, *rate.Limiter](maxAddresses)}
 }
 
-// Site returns the limiter of a Site. If rates differ from those of the previous call, they apply to
-// later requests, and the buckets start full.
+// Site returns the limiter of a Site. If rates differ from those of the previous call, the new rates
+// apply to later requests, and the buckets start full.
 func (l *Limiter) Site(id string, rates Rates) *SiteLimiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,7 +2,8 @@ package limits
 
 import "container/list"
 
-// recent keeps the most recently used values, up to most. It is not safe for concurrent use.
+// recent keeps the most recently used values, at most the number most. It is not safe for concurrent
+// use.
 type recent[K comparable, V any] struct {
 	most   int
 	order  *list.List // of item, the latest first

@@ -10,7 +10,7 @@ import (
 // heads reads the newest versions of the records of a storage, in the order of a dump.
 type heads struct {
 	storage Storage
-	// keys are those of the records still to read, if byKeys is true. Otherwise all records are read.
+	// keys are the keys of the records still to read, if byKeys is true. Otherwise all records are read.
 	keys   []store.Key
 	byKeys bool
 	page   []store.Dumped
@@ -21,7 +21,7 @@ type heads struct {
 // newHeads returns the heads of all records.
 func newHeads(storage Storage) *heads { return &heads{storage: storage, more: true} }
 
-// newHeadsOf returns the heads of the records with keys, which are in the order of a dump.
+// newHeadsOf returns the heads of the records with keys. The keys must be in the order of a dump.
 func newHeadsOf(storage Storage, keys []store.Key) *heads {
 	return &heads{storage: storage, keys: keys, byKeys: true, more: true}
 }

@@ -1,4 +1,4 @@
-// Package move copies the data of a site from one storage to another, while the site is served from
+// Package move copies the records of a site from one storage to another, while the site is served from
 // the first one. It compares both storages and copies what differs, so that a copy that was
 // interrupted continues where it ended. After a comparison of all records, it compares only those that
 // have changed since, in either storage. It knows no engine and no cluster. See
@@ -26,19 +26,21 @@ type Storage interface {
 }
 
 const (
-	// headPage is the number of heads that are read at a time, from each storage.
+	// headPage is the maximum number of heads (newest versions) that are read at a time, from each
+	// storage.
 	headPage = 5000
 	// batchRecords and batchBytes limit the records that are copied at a time. The bytes are a
 	// threshold, as in store.DumpQuery.
 	batchRecords, batchBytes = 500, 4 << 20
-	// batchTimeout is the time limit for copying a batch. A process that was stopped for longer does
-	// not go on with what it read before.
+	// batchTimeout is the time limit for copying a batch, and for removing a record. At the limit the
+	// pass fails. A process that was stopped for longer therefore does not write what it read before.
 	batchTimeout = 30 * time.Second
-	// ignoredClaims is the remaining life of claims below which they are not compared, because they may
-	// expire between the reads of both storages.
+	// ignoredClaims is the remaining lifetime below which a claim is not compared, because it may expire
+	// between the reads of both storages.
 	ignoredClaims = 10 * time.Second
-	// maxAttempts is the maximum number of times that a flush copies a record again, because other
-	// records hold its claims or its histories have diverged. At the limit, the pass fails.
+	// maxAttempts is the maximum number of times that a flush copies a record again, because another
+	// record holds one of its claims, or because its histories in both storages have diverged. At the
+	// limit, the pass fails.
 	maxAttempts = 10
 )
 
@@ -50,7 +52,9 @@ type Copier struct {
 	// Report is called with the state of the pass: after every 5000 compared records, after each batch
 	// of copies, and at the end of the pass. It must not be nil.
 	Report func(Pass)
-	// incomplete has the records of which the source counts more versions than it has, with the newest one.
+	// incomplete has the records of which the source counts more superseded versions than it returns, by
+	// key, with the newest versionId. Until such a record changes, it does not count as lacking versions
+	// in the target.
 	incomplete map[store.Key]int64
 }
 
@@ -93,8 +97,9 @@ func (c *Copier) LogChanges(ctx context.Context) error {
 	return errors.Join(c.Source.LogChanges(ctx), c.Target.LogChanges(ctx))
 }
 
-// Mark marks the logs of changes of both storages. What Run compares afterwards, RunChanged need not
-// compare again unless it changes. Errors: those of store.ChangeLog.
+// Mark marks the logs of changes of both storages. RunChanged with these marks compares the records
+// that have changed after Mark, so a Run that begins after Mark and RunChanged together compare
+// everything. Errors: those of store.ChangeLog.
 func (c *Copier) Mark(ctx context.Context) (marks Marks, err error) {
 	if marks.Source, err = c.Source.Mark(ctx); err == nil {
 		marks.Target, err = c.Target.Mark(ctx)
@@ -102,10 +107,10 @@ func (c *Copier) Mark(ctx context.Context) (marks Marks, err error) {
 	return marks, err
 }
 
-// RunChanged makes a pass of the records that have changed since the marks in either storage, those
-// included that were copied. It returns the marks for the next one. If all records were compared since
-// the marks, and the source no longer changes, both storages are the same after a pass that copied
-// nothing. Errors: those of Run and of store.ChangeLog.
+// RunChanged makes a pass of the records that have changed in either storage since the marks. A change
+// in the target may be a copy by an earlier pass. RunChanged returns the marks for the next call. If
+// all records were compared since the marks, and the source no longer changes, both storages are the
+// same after a pass that copied and removed nothing. Errors: those of Run and of store.ChangeLog.
 func (c *Copier) RunChanged(ctx context.Context, since Marks) (Pass, Marks, error) {
 	next, err := c.Mark(ctx)
 	if err != nil {
@@ -157,8 +162,8 @@ type run struct {
 	// changed are the records to copy, removed those to remove from the target.
 	changed []difference
 	removed []store.Key
-	// lacking has those of the records to copy of which the target lacked superseded versions, with the
-	// number that the source counts.
+	// lacking has the records in changed whose superseded versions the target lacks, with the number of
+	// superseded versions that the source counts.
 	lacking map[store.Key]int64
 }
 
@@ -204,7 +209,8 @@ func (r *run) step(ctx context.Context) (more bool, err error) {
 }
 
 // compareHeads compares a record that both storages have. If the target has later versions, or lacks
-// superseded ones, the record is removed there, so that it is copied with all versions.
+// superseded versions that the source has, the record is removed from the target, so that it is copied
+// with all versions.
 func (r *run) compareHeads(ctx context.Context, source, target *store.Dumped) error {
 	from, to := source.Newest(), target.Newest()
 	missing := from.Version - to.Version
@@ -265,8 +271,8 @@ func (r *run) flush(ctx context.Context) error {
 	return nil
 }
 
-// remove removes a record of the target. With erase, the target also loses deliveries about it, which
-// it has if it served the site before. It makes no events.
+// remove removes a record of the target, without events. With erase, the target also loses the
+// deliveries about the record, which it has if it served the site before.
 func (r *run) remove(ctx context.Context, key store.Key, erase bool) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
@@ -274,8 +280,9 @@ func (r *run) remove(ctx context.Context, key store.Key, erase bool) error {
 	return err
 }
 
-// purge removes a record of the target so that it can be copied with all versions. If it was purged in the
-// source, and its id used again, the target also loses deliveries about it.
+// purge removes a record of the target so that it can be copied with all versions. If the record was
+// purged in the source and another record uses its id, the target also loses the deliveries about the
+// purged record.
 func (r *run) purge(ctx context.Context, head *store.Dumped) error {
 	purged, err := IsPurged(ctx, r.Source, head)
 	if err != nil {
@@ -284,7 +291,8 @@ func (r *run) purge(ctx context.Context, head *store.Dumped) error {
 	return r.remove(ctx, head.Key, purged)
 }
 
-// purgeKey is purge for a record of which the head has not been read.
+// purgeKey is like purge, for a record whose head has not been read. It does nothing if the target
+// does not have the record.
 func (r *run) purgeKey(ctx context.Context, key store.Key) error {
 	head, err := newHeadsOf(r.Target, []store.Key{key}).peek(ctx)
 	if err != nil || head == nil {
@@ -293,10 +301,10 @@ func (r *run) purgeKey(ctx context.Context, key store.Key) error {
 	return r.purge(ctx, head)
 }
 
-// IsPurged reports whether a storage has purged a record, of which another storage has head: it has no
-// record with the key, or all versions that it has belong to one that was created after head. If it does
-// not have the first versions any more, a record that was deleted and created again counts as purged too.
-// Errors: those of store.Archive.Dump.
+// IsPurged reports whether a storage has purged a record whose head another storage has. It is true if
+// the storage has no record with the key, or if the oldest version that it has was created after the
+// newest version of head was written. In a storage that has dropped the oldest versions, a record that
+// was deleted and created again therefore also counts as purged. Errors: those of store.Archive.Dump.
 func IsPurged(ctx context.Context, storage Storage, head *store.Dumped) (bool, error) {
 	page, err := storage.Dump(ctx, store.DumpQuery{Keys: []store.Key{head.Key}, MaxRecords: 1, MaxBytes: batchBytes})
 	if err != nil {
@@ -341,10 +349,10 @@ func (c *Copier) setIncomplete(key store.Key, version int64) {
 	c.incomplete[key] = version
 }
 
-// restore stores records in the target and compares them. It returns the keys of records that must
-// be copied again: those whose histories have diverged, those whose claims another record of the
-// target holds, and that other record, which has given up the claim in the source. It removes the
-// diverged record and the other record from the target.
+// restore stores records in the target, and compares those of which the target keeps all versions. It
+// returns the keys of records that must be copied again: those whose histories have diverged, those
+// whose claims another record of the target holds, and that other record, which has given up the claim
+// in the source. It removes the diverged record and the other record from the target.
 func (r *run) restore(ctx context.Context, records []store.Dumped) (again []store.Key, err error) {
 	if len(records) == 0 {
 		return nil, nil
@@ -365,7 +373,7 @@ func (r *run) restore(ctx context.Context, records []store.Dumped) (again []stor
 		case result.Err == nil: // the target keeps fewer versions
 			r.state.Copied++
 		case errors.As(result.Err, &diverged):
-			// The source no longer has the versions between those of the target and its own.
+			// The source no longer has the versions between those of the target and those that were read.
 			if err := r.purgeKey(ctx, key); err != nil {
 				return nil, err
 			}

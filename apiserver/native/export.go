@@ -14,31 +14,34 @@ import (
 
 const (
 	ndjson = "application/x-ndjson"
-	// pageRecords and pageBytes limit a page: its records, and the bytes of bodies after which it has
-	// no further record.
+	// pageRecords is the maximum number of records of a page. pageBytes is the size of the bodies of a
+	// page after which it has no further record.
 	pageRecords, pageBytes = 1000, 4 << 20
-	// maxPage limits a page in bytes if it ends with a large record: it has no further part of that record.
-	// Each of its pages reads the whole record again. kubectl paddock reads pages of 256 MiB.
+	// maxPage is the size in bytes of a page after which it has no further part of a record. The page
+	// with the next parts reads that record again as a whole. kubectl paddock accepts responses of up to
+	// 256 MiB.
 	maxPage = 32 << 20
-	// nextHeader is the header with the last record of a page, or its last version, if further ones follow.
+	// nextHeader is the header with the value of the parameter after for the next page. A response
+	// without the header is the last page.
 	nextHeader = "Paddock-Next"
-	// timeHeader is the header with the time before which the page has all changes of its records.
+	// timeHeader is the header with a time. The page has all changes of its records before that time.
 	timeHeader = "Paddock-Time"
-	// versionsHeader is the header with the number of versions on the page, recordsHeader that with the
-	// number of live records of the site.
+	// versionsHeader is the header with the number of versions on the page. recordsHeader is the header
+	// with the number of live records of the site.
 	versionsHeader = "Paddock-Versions"
 	recordsHeader  = "Paddock-Records"
 )
 
-// lineBytes and versionBytes are the usual lengths in bytes of a line without versions and of a version
-// without its body. They make room for a page, which grows if they do not suffice.
+// lineBytes is the usual length in bytes of a line without its versions, and versionBytes that of a
+// version without its body. The buffer of a page is allocated by them, and grows if it is too small.
 const lineBytes, versionBytes = 128, 192
 
-// indexDelay is the time after which every replica knows the writes of the others (store.Search),
-// with a margin.
+// indexDelay is the time after which every replica knows the writes of the other replicas
+// (store.Store.Search), with a margin.
 const indexDelay = 2 * time.Second
 
-// export serves GET …/native: a page of records after a record, which changed since a time.
+// export serves GET …/native: a page of the records that come after the record in the parameter after,
+// and that have changed since the time in the parameter since. Both parameters are optional.
 func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, caller access.Caller) error {
 	query, err := web.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -78,7 +81,8 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, call
 		}
 		page.More = true
 	}
-	// The record may be purged meanwhile.
+	// The rest may be missing, because the record was purged after the previous page. Then the next
+	// records follow.
 	if len(page.Records) == 0 || page.Records[0].Newest().Version <= from {
 		from = 0
 		if page, err = site.Store.Dump(r.Context(), dump); err != nil {
@@ -118,9 +122,10 @@ func parseAfter(value string) (after store.Key, version int64, ok bool) {
 	return store.Key{Type: name, ID: id}, version, true
 }
 
-// pageOf returns the lines of records, and the number of their versions. It leaves out the parts of records
-// with no later version than from. If a record has parts beyond maxPage, it ends with one of them, and next
-// is the value of after for the others.
+// pageOf returns the lines of records, and the number of their versions. It leaves out the parts of
+// records that have no version later than from. If a part makes the page larger than maxPage, and is
+// not the last part of its record, the page ends with this part. next is then the value of the
+// parameter after for the rest of the record. Otherwise it is empty.
 func pageOf(records []store.Dumped, from int64) (lines []byte, versions int, next string) {
 	size := 0
 	for i := range records {

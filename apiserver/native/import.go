@@ -17,11 +17,13 @@ import (
 const (
 	// maxImport is the maximum size of a request in bytes, and so of a line.
 	maxImport = 64 << 20
-	// maxImports is the maximum number of concurrent imports of maxImport bytes each. There can be more
-	// smaller ones. An import beyond the limit is answered with 429. An import needs about four times
-	// its size, so these use half of the 2 GiB that the chart gives to an API server.
+	// maxImports is the maximum number of concurrent imports of maxImport bytes each. More imports can
+	// run if they are smaller. The imports of one Site may use at most three quarters of the limit. An
+	// import beyond the limit is answered with 429. An import needs about four times its size, so
+	// maxImports imports use half of the 2 GiB that the chart gives to an API server.
 	maxImports = 4
-	// maxLines is the maximum number of lines of a request. A request with more is answered with 400.
+	// maxLines is the maximum number of lines of a request, empty ones included. A request with more is
+	// answered with 400.
 	maxLines = 2000
 )
 
@@ -41,9 +43,9 @@ type lineError struct {
 	Message    string `json:"message"`
 }
 
-// result is the response to an import: numbers of lines by outcome, and the errors. Valid counts
-// instead of the outcomes in a dry run. DroppedVersions are versions that the limits of the site do
-// not allow.
+// result is the response to an import: numbers of lines by outcome, and the errors. In a dry run,
+// Valid has the number of valid lines, and Created, Updated and Unchanged are 0. DroppedVersions is
+// the number of superseded versions that the storage does not keep (store.Restored.Dropped).
 type result struct {
 	Valid           *int        `json:"valid,omitempty"`
 	Created         int         `json:"created"`
@@ -113,8 +115,8 @@ func (h *handler) importLines(w http.ResponseWriter, r *http.Request, site Site,
 	return nil
 }
 
-// weightOf returns the size of the body of a request in MiB, rounded up. It is that of maxImport if the
-// size is unknown, such as that of a compressed body.
+// weightOf returns the size of the body of a request in MiB, rounded up. If the size is unknown, for
+// example because the body is compressed, the result is that of maxImport.
 func weightOf(r *http.Request) int {
 	size := int64(maxImport)
 	if r.ContentLength >= 0 && r.Header.Get("Content-Encoding") == "" {
@@ -192,7 +194,8 @@ func restore(r *http.Request, site Site, records []store.Dumped, numbers []int, 
 	return nil
 }
 
-// distinct returns the number of records before the first one that is a part of one of them.
+// distinct returns the number of records before the first one that has the key of an earlier one. Both
+// are parts of one record, and store.Archive.Restore takes only one part of a record in a call.
 func distinct(records []store.Dumped) int {
 	found := make(map[store.Key]bool, len(records))
 	for i := range records {

@@ -14,15 +14,15 @@ import (
 // milliseconds is the layout of the times of versions.
 const milliseconds = "2006-01-02T15:04:05.000Z"
 
-// partBytes is the size in bytes of the versions of a line after which it has no further one. The next part
-// repeats one version: little of 16 MiB, because the default maximum of a body is 4 MiB. A line fits into an
-// import if bodies have at most 16 MiB: it has at most partBytes and one body, or two bodies, and a text can
-// have twice the bytes of its body.
+// partBytes is the size in bytes of the versions of a line after which the line has no further
+// version. The next part repeats one version, which is a small part of it: the default maximum of a
+// body is 4 MiB. A line fits into an import if bodies have at most 16 MiB: its bodies then have at
+// most 32 MiB together, and a text in JSON can take twice the bytes of its body.
 const partBytes = 16 << 20
 
-// line is a record in the native format, or a part of a record. Part is the number of the part, or 0 if the
-// line is the whole record. The first version of a part is the last one of the part before. Only the last
-// part has claims and metadata.
+// line is a record in the native format, or a part of a record. Part is the number of the part, or 0
+// if the line is the whole record. The first version of a part is the last version of the part before
+// it. Only the last part has claims and metadata.
 type line struct {
 	Type            string    `json:"type"`
 	ID              string    `json:"id"`
@@ -33,8 +33,9 @@ type line struct {
 	MetadataVersion int64     `json:"metadataVersion,omitempty"`
 }
 
-// version is a version of a record. It has a body, a text or deleted. The stored body has an empty
-// id, and a meta without the values that the server sets; the offsets are where these are inserted.
+// version is a version of a record. It has a body, a text or deleted. The stored body has an empty id,
+// and a meta without the values that the server sets. The offsets are where the server inserts the id
+// and these values.
 type version struct {
 	Version    int64          `json:"version"`
 	Created    time.Time      `json:"created"`
@@ -44,7 +45,8 @@ type version struct {
 	IDOffset   int            `json:"idOffset,omitempty"`
 	MetaOffset int            `json:"metaOffset,omitempty"`
 	Body       jsontext.Value `json:"body,omitempty"`
-	// Text is the body if it has line breaks, because a line cannot have them.
+	// Text is the body as a string. It is used if the body has line breaks, because a line cannot have
+	// them, or if the body does not begin and end with a brace.
 	Text string `json:"text,omitempty"`
 }
 
@@ -135,10 +137,11 @@ func claimsOf(newest *store.Record) []byte {
 	return text
 }
 
-// parseLine parses a line. Errors: of the syntax and of unknown members.
+// parseLine parses a line. It returns an error for invalid JSON, for values of other types and for
+// unknown members, but does not check the record (store.Dumped.Check).
 func parseLine(text []byte) (store.Dumped, error) {
 	var l line
-	// Bodies may have duplicate names of extensions' unknown members; the check of bodies finds them.
+	// Duplicate names in a body are left to the check of bodies, which reports those of known elements.
 	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
 		return store.Dumped{}, err
 	}

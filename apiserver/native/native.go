@@ -1,7 +1,8 @@
-// Package native serves the native format of a site, in which a record is one line of NDJSON with
-// all its versions, claims and metadata. What is exported in it and imported elsewhere is the same
-// site. It reads and writes the storage without privacy rules, so it needs rights of its own on the
-// Site. It knows no engine and no facade. See docs/decisions/0023-native-format.md.
+// Package native serves the native format of a site, in which a record is one line of NDJSON with all
+// its versions, claims and metadata, or several lines if it is large. An import of an export restores
+// the same records in another site. It reads and writes the storage without privacy rules, so it needs
+// rights of its own on the Site. It knows no engine and no facade. See
+// docs/decisions/0023-native-format.md.
 package native
 
 import (
@@ -143,7 +144,7 @@ func (h *handler) operate(w http.ResponseWriter, r *http.Request, methods web.Me
 	return op.run(w, r, site, caller)
 }
 
-// invalidError is an invalid parameter of the query.
+// invalidError is an invalid parameter of the query, or a body with too many lines.
 type invalidError struct{ parameter, problem string }
 
 func (e *invalidError) Error() string { return "parameter " + e.parameter + ": " + e.problem }

@@ -27,14 +27,14 @@ type ahdsOperation struct {
 	id, summary string
 	query       []list.Parameter
 	headers     []string
-	// sends is the schema of the body, sendsType its media type, which is JSON if empty, and optional
-	// is set if the body may be absent. example is an example of it.
+	// sends is the name of the schema of the body. sendsType is its media type, which is JSON if empty.
+	// optional is set if the body may be absent. example is an example of the body.
 	sends, sendsType, example string
 	optional                  bool
-	// status is that of success. The body of the response is JSON of the schema gives or, if gives is
-	// empty, text of the media type givesType. If both are empty, there is no body.
+	// status is the status of success. The body of the response is JSON of the schema with the name gives
+	// or, if gives is empty, text of the media type givesType. If both are empty, there is no body.
 	status, gives, givesType string
-	// also are further statuses of success with the same response, notModified adds 304.
+	// also are further statuses of success with the same response. notModified adds 304.
 	also        []string
 	notModified bool
 	errors      []string
@@ -97,7 +97,7 @@ func ahdsOperations() map[string]ahdsOperation {
 	return all
 }
 
-// operations describes the operations that every kind has. Contract 4.
+// operations describes the operations that every kind of object has. Contract 4.
 func (k ahdsKind) operations(query []list.Parameter) map[string]ahdsOperation {
 	path, byID := "/"+k.segment, "/"+k.segment+"/{id}"
 	return map[string]ahdsOperation{

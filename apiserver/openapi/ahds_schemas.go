@@ -112,7 +112,7 @@ func object(properties schema.JSON, optional ...string) schema.JSON {
 
 func arrayOf(item schema.JSON) schema.JSON { return schema.JSON{"type": "array", "items": item} }
 
-// with returns properties with a further one.
+// with returns a copy of properties with a further one.
 func with(properties schema.JSON, name string, value schema.JSON) schema.JSON {
 	all := maps.Clone(properties)
 	all[name] = value
@@ -144,7 +144,8 @@ func (k ahdsKind) served() schema.JSON {
 	return object(properties, optional...)
 }
 
-// sent returns the schema of an object in requests, which may also have its id.
+// sent adds the id, which requests may have, to of, the schema of an object in requests. If required
+// is not nil, only these fields are required. It changes of and returns it.
 func (k ahdsKind) sent(of schema.JSON, required []string) schema.JSON {
 	of["properties"] = with(of["properties"].(schema.JSON), k.idField, uuid)
 	if required != nil {

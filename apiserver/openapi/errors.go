@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// The statuses of errors that any operation can have. A public one needs no token.
+// commonErrors are the statuses of errors that any operation can have. tokenErrors are those that
+// operations which need a token can have in addition.
 var (
 	commonErrors = []string{"400", "404", "406", "429", "500", "503"}
 	tokenErrors  = []string{"401", "403"}
@@ -15,7 +16,7 @@ var (
 
 // errorFormat describes the errors of one API.
 type errorFormat struct {
-	// prefix is that of the names in the components.
+	// prefix is the first part of the names of the responses in the components.
 	prefix  string
 	content map[string]content
 }
@@ -25,7 +26,8 @@ var (
 	ahdsError = errorFormat{"AHDS", map[string]content{mediaProblem: {Schema: refTo("Problem")}}}
 )
 
-// addErrors adds the responses of errors to an operation, and Security if it is public.
+// addErrors adds the responses of errors to an operation: those of all operations, and those with the
+// statuses own. If the operation is public, it gets an empty Security and no errors of tokens.
 func (c components) addErrors(op *operation, r web.Route, own []string, format errorFormat) {
 	all := append(append([]string{}, commonErrors...), own...)
 	if r.Public {

@@ -125,7 +125,7 @@ func plain(status, description, typeName string) func(web.Route) map[string]resp
 	}
 }
 
-// notModified is the response to a client that has the version.
+// notModified is the response to a client that already has the current version.
 var notModified = response{Description: "The version that the client has is current.", Headers: headerRefs("ETag")}
 
 func capabilityStatement(r web.Route) map[string]response {
@@ -142,8 +142,8 @@ func read(r web.Route) map[string]response {
 	}
 }
 
-// written returns the function for the responses to a write: the record, or with
-// Prefer: return=OperationOutcome what was done.
+// written returns the function for the responses to a write: the record, or an OperationOutcome that
+// says what was done, for Prefer: return=OperationOutcome.
 func written(statuses ...string) func(web.Route) map[string]response {
 	return func(r web.Route) map[string]response {
 		all := map[string]response{}

@@ -135,7 +135,8 @@ func rightOf(r web.Route) string {
 	}
 }
 
-// pathsOf returns the parameters of paths of a route. Those of a compartment have an enumeration.
+// pathsOf returns the path parameters of a route. In the path of a compartment, the parameter members
+// has an enumeration of the types in the compartment.
 func pathsOf(r web.Route) map[string]parameter {
 	if !strings.Contains(r.Path, "{members}") {
 		return ids

@@ -58,12 +58,12 @@ var ids = map[string]parameter{
 	"type":       {Schema: text, Description: "The name of the type of events."},
 }
 
-// query returns references to query parameters, and adds these to the components.
+// query returns references to query parameters, and adds the parameters to the components.
 func (c components) query(names ...string) []parameter {
 	return c.parameterRefs("", "query", resultParameters, names)
 }
 
-// header returns references to parameters in header fields, and adds these to the components.
+// header returns references to parameters in header fields, and adds the parameters to the components.
 func (c components) header(names ...string) []parameter {
 	return c.parameterRefs("Header.", "header", headerParameters, names)
 }
@@ -95,8 +95,8 @@ func pathParameters(path string, described map[string]parameter) []parameter {
 	return all
 }
 
-// searchParameters returns references to the search parameters of a type, and adds these to the
-// components.
+// searchParameters returns references to the search parameters of a type, and adds the parameters to
+// the components.
 func (c components) searchParameters(typeName string) []parameter {
 	var refs []parameter
 	for _, p := range search.ParametersOf(typeName) {

@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 )
 
-// maxCodes is how many codes a value set may have to be listed in a schema.
+// maxCodes is the maximum number of codes of a value set that a schema lists. An element with more
+// codes has the schema of any code.
 const maxCodes = 100
 
 // primitives are the JSON Schemas of FHIR's primitive types. R4 datatypes.html#primitive.
@@ -36,8 +37,8 @@ var primitives = map[string]schema.JSON{
 	"xhtml":        {"type": "string"},
 }
 
-// schemaOf returns a reference to the schema of a type, and adds the schema and those to which it
-// refers to the components.
+// schemaOf returns a reference to the schema of a type. It adds this schema, and the schemas to which
+// it refers, to the components.
 func (c components) schemaOf(typeName string) schema.JSON {
 	if _, made := c.Schemas[typeName]; !made {
 		c.Schemas[typeName] = nil // types can be recursive
@@ -55,7 +56,8 @@ func (c components) object(typeName string) schema.JSON {
 		properties["resourceType"] = schema.JSON{"const": typeName}
 		required = append(required, "resourceType")
 	}
-	// alternatives are the names, of which one must be present, by the element's name.
+	// alternatives has, by the base name of a required element, the names of the properties of which one
+	// must be present.
 	alternatives := map[string][]string{}
 	var bases []string
 	for _, e := range r4.Elements(typeName) {
@@ -105,7 +107,7 @@ func (c components) element(typeName string, e r4.ElementDefinition) schema.JSON
 	if !e.Repeated {
 		return value
 	}
-	if e.Companion { // null stands for an item that has only a primitive extension
+	if e.Companion { // null stands for an item that has an extension but no value
 		value = value.OrNull()
 	}
 	list := schema.JSON{"type": "array", "items": value}

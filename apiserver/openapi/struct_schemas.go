@@ -8,8 +8,8 @@ import (
 )
 
 // schemaOfGo returns the schema of the JSON of a Go type: a string, a bool, a slice or a struct of
-// these, whose fields all have a name for JSON. The document then
-// describes each field that a response can have. It panics for other kinds.
+// these, whose fields must all have a name for JSON. So the document describes each field that a
+// response can have. Fields without omitempty are required. It panics for other kinds.
 func schemaOfGo(t reflect.Type) schema.JSON {
 	switch t.Kind() {
 	case reflect.String:

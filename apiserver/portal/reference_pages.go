@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
-// readReference reads the OpenAPI document, which differs between sites only in their address.
+// readReference reads the OpenAPI document once. The document differs between sites only in the
+// address of the site, which the pages of the reference do not take from it.
 var readReference = sync.OnceValues(func() (*reference.Reference, error) {
 	document, err := openapi.New("")
 	if err != nil {
@@ -22,7 +23,7 @@ var readReference = sync.OnceValues(func() (*reference.Reference, error) {
 type referencePage struct {
 	Site      Site
 	Reference *reference.Reference
-	// Of is what the page is about.
+	// Of is the operation or the schema that the page shows. It is nil on the list of both.
 	Of any
 }
 
@@ -55,7 +56,8 @@ func (h *handler) referenceSchema(w http.ResponseWriter, r *http.Request, site S
 	return respondReference(w, r, "schema.html", referencePage{site, all, of}, found, err)
 }
 
-// respondReference responds with a page of the API reference, unless what it is about was not found.
+// respondReference responds with a page of the API reference. It returns an error if the operation or
+// schema of the page was not found, and passes on err.
 func respondReference(w http.ResponseWriter, r *http.Request, name string, page referencePage, found bool, err error) error {
 	switch {
 	case err != nil:

@@ -23,7 +23,7 @@ const (
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{"ofSite": ofSite}).ParseFS(assets, "assets/*.html"))
 
-// ofSite returns the data of a template of a part of a page.
+// ofSite returns the data for a template of a part of a page: the site, and what the part shows.
 func ofSite(site Site, of any) referencePage { return referencePage{Site: site, Of: of} }
 
 // tagSyntax is the syntax of ETags. RFC 9110 §8.8.3.
@@ -81,7 +81,7 @@ type problem struct {
 	Code   string `json:"code"`
 }
 
-// fail responds with an error: with a page to browsers, and with a problem document to others.
+// fail responds with an error: to browsers with a page, and to other clients with a problem document.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := web.FailureOf(err)
 	if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented {

@@ -42,7 +42,9 @@ func (a *admission) admit(r *http.Request, siteID string) (fhir.Endpoint, access
 	return described, caller, err
 }
 
-// view returns the store of a Site as the caller of a request may use it.
+// view returns the store of a Site as the caller of a request may use it, with the break-glass reason
+// in the header of the request. It is nil while the store of the Site is not open. Errors:
+// *access.HeaderError.
 func (a *admission) view(r *http.Request, site sites.ServedSite, caller access.Caller) (store.Restricted, error) {
 	reason, err := reasonIn(r.Header.Values(access.BreakGlassHeader))
 	if err != nil {
@@ -108,8 +110,8 @@ func (a *admission) identify(r *http.Request, siteID string) (sites.ServedSite, 
 }
 
 // find implements fhir.Config.Find: it returns the Site of a request that needs a token only if the
-// Site is hidden. The token is also checked if there is no such Site, so that both fail in the same
-// way while tokens cannot be checked.
+// Site is hidden. The token is also checked if there is no such Site, so that a hidden Site and a
+// missing one fail in the same way while tokens cannot be checked.
 func (a *admission) find(r *http.Request, siteID string) (fhir.Endpoint, error) {
 	if err := a.limitAnonymous(r); err != nil {
 		return fhir.Endpoint{}, err

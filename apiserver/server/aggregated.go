@@ -42,8 +42,8 @@ func (s *Server) startAggregated(ctx context.Context, group *errgroup.Group) (st
 	}
 }
 
-// Site implements aggregated.Sites. While the Sites are being listed, it returns
-// store.ErrUnavailable.
+// Site implements aggregated.Sites. Errors: store.ErrUnavailable while the Sites are being listed,
+// aggregated.ErrNoSite if the namespace has no Site.
 func (a *admission) Site(namespace string) (aggregated.Backend, error) {
 	if !a.ready.knowsSites() {
 		return aggregated.Backend{}, fmt.Errorf("%w: the sites are being listed", store.ErrUnavailable)

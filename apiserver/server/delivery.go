@@ -112,8 +112,9 @@ func (siteSender) After(state delivery.State, attempt delivery.Attempt) delivery
 // Ordered implements sites.Sender.
 func (s siteSender) Ordered(webhook string) bool { return s.hooks.Ordered(s.namespace, webhook) }
 
-// The Lease of the process that reports the state of webhooks. Another process takes over
-// reportLeaseDuration after the last renewal; renewals are tried every reportRetryPeriod.
+// The Lease of the process that reports the state of webhooks. Renewals are tried every
+// reportRetryPeriod. A process that could not renew for reportRenewDeadline stops reporting. Another
+// process takes over reportLeaseDuration after the last renewal.
 const (
 	reportLease         = "paddock-delivery-report"
 	reportLeaseDuration = 30 * time.Second
@@ -121,7 +122,7 @@ const (
 	reportRetryPeriod   = 5 * time.Second
 )
 
-// lead runs work while this process is the leader, until ctx ends. There is at most one.
+// lead runs work while this process holds the Lease, until ctx ends. At most one process holds it.
 func lead(ctx context.Context, config *rest.Config, namespace string, work func(context.Context)) error {
 	clients, err := clientset.NewForConfig(config)
 	if err != nil {

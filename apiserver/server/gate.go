@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// maxReason is the maximum length in bytes of a break-glass reason. Requests with longer ones are
-// refused. The note of a Kubernetes Event, which has the reason, is limited to 1024.
+// maxReason is the maximum length in bytes of a break-glass reason. A request with a longer reason is
+// refused. The note of a Kubernetes Event, which has the reason, is limited to 1024 bytes.
 const maxReason = 512
 
 // RBAC verbs of privacy rules.
@@ -123,9 +123,9 @@ type viewer struct {
 	rightsByType map[string]privacy.Rights
 }
 
-// rightsTo returns the caller's rights to a type's records that privacy rules restrict. The first
-// use of break-glass for the type is recorded as a Kubernetes Event. Errors: *access.ForbiddenError if
-// the caller may not break the glass, access.ErrUnavailable.
+// rightsTo returns the caller's rights to a type's records that privacy rules restrict. If the request
+// has a break-glass reason, its first use for the type is recorded as a Kubernetes Event. Errors:
+// *access.ForbiddenError if the caller may not break the glass, access.ErrUnavailable.
 func (v *viewer) rightsTo(recordType string) (privacy.Rights, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -148,7 +148,8 @@ func (v *viewer) rightsTo(recordType string) (privacy.Rights, error) {
 	return s, nil
 }
 
-// reads reports whether the caller may get or list records of a type. Errors: access.ErrUnavailable.
+// reads reports whether the caller may get or list records of a type, all or some. Errors:
+// access.ErrUnavailable.
 func (v *viewer) reads(recordType string) (bool, error) {
 	may, err := v.may("get", recordType)
 	if err == nil && !may {
@@ -166,8 +167,8 @@ func (v *viewer) authorize(verb, recordType string) error {
 	return v.rights.Authorize(v.ctx, v.caller, v.site.Access, v.action(verb, recordType))
 }
 
-// may reports whether the caller has a right to all records of a type. Errors:
-// access.ErrUnavailable.
+// may reports whether the caller has the right to a verb on records of a type. A right that scopes
+// restrict to some of the records (restrict) counts too. Errors: access.ErrUnavailable.
 func (v *viewer) may(verb, recordType string) (bool, error) {
 	err := v.authorize(verb, recordType)
 	var forbidden *access.ForbiddenError

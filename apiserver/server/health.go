@@ -88,8 +88,8 @@ func (r *readiness) missing() []string {
 	return missing
 }
 
-// healthServer returns the server of probes, the version and metrics. /readyz is 503 while missing
-// returns lines.
+// healthServer returns the server of probes, the version, metrics and, if configured, Go profiles.
+// /readyz is 503 while missing returns lines.
 func healthServer(config Health, missing func() []string, metrics prometheus.Gatherer) *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })

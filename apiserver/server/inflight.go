@@ -14,17 +14,18 @@ import (
 // refusalKey is the key of a context value: the error with which admission refuses the request.
 type refusalKey struct{}
 
-// refusal returns the error with which withInflightLimit has a request refused, or nil.
+// refusal returns the error with which admission must refuse the request, because withInflightLimit
+// found it beyond the limit. It returns nil for other requests.
 func refusal(ctx context.Context) error {
 	err, _ := ctx.Value(refusalKey{}).(error)
 	return err
 }
 
-// withInflightLimit limits the concurrent requests to next, and passes each complete one to report.
-// Admission refuses those beyond the limit, because each API has a format of its own for errors. A
-// stream of events counts until its response begins, because it lasts as long as the client reads,
-// and is not reported. One wrapper of the response serves both: each costs every request some
-// microseconds.
+// withInflightLimit limits the concurrent requests to next, and passes each complete request to
+// report. It does not refuse requests beyond the limit itself: it marks them, and admission refuses
+// them, because each API has a format of its own for errors. A stream of events counts until its
+// response begins, because it lasts as long as the client reads. It is not reported. The limit and the
+// report use one wrapper of the response, because each wrapper costs a request some microseconds.
 func withInflightLimit(limit *limits.Inflight, report func(r *http.Request, status int, took time.Duration), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()

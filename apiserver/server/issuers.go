@@ -9,10 +9,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/sites"
 )
 
-// authenticate identifies the caller of a Site. The issuer named in the token determines how the
-// token is verified. A token of one of the Site's issuers is verified with that issuer's keys and
-// not sent to kube-apiserver for review. Any other token is only sent for review. A hidden Site also
-// sends tokens that it refuses for review, as a Site that does not exist does (admitToHidden).
+// authenticate identifies the caller of a Site. The issuer named in the token determines how the token
+// is verified. A token of one of the Site's issuers is verified with that issuer's keys and not sent
+// to kube-apiserver for review. Any other token is only sent for review. After an error at a hidden
+// Site, admitToHidden sends the token for review in any case, as for a Site that does not exist.
 func (a *admission) authenticate(ctx context.Context, site sites.ServedSite, token string) (access.Caller, error) {
 	caller, named, err := site.Issuers.Authenticate(ctx, token)
 	if named {
@@ -33,8 +33,9 @@ func consoleClients(issuers *oidc.Issuers) []fhir.ConsoleClient {
 	return clients
 }
 
-// describeIssuer returns the issuer that the FHIR API publishes for a Site: the first whose scopes
-// authorize, or else the first. It is nil without issuers.
+// describeIssuer returns the issuer that the FHIR API publishes for a Site: the first one whose tokens
+// authorize by SMART scopes or, without such an issuer, the first one. It is nil if the Site has no
+// issuers.
 func describeIssuer(issuers *oidc.Issuers) *fhir.Issuer {
 	if issuers == nil {
 		return nil

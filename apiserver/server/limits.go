@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/sites"
 )
 
-// limitsOf returns the limits of a Site.
+// limitsOf returns the limiter of a Site, with its current limits.
 func (a *admission) limitsOf(site sites.ServedSite) *limits.SiteLimiter {
 	return a.limits.Site(site.ID, limits.From(site.Limits))
 }

@@ -14,8 +14,8 @@ func (s *Server) errorPages() errorcode.Pages {
 	return errorcode.Pages(s.config.PublicURL + "/errors")
 }
 
-// newPortal returns the handler of the pages and documents that explain the APIs. It finds Sites as
-// the capabilities of the FHIR API do.
+// newPortal returns the handler of the pages and documents that explain the APIs. As for metadata of
+// the FHIR API, a request needs a token only if the Site is hidden.
 func (s *Server) newPortal() http.Handler {
 	return portal.New(portal.Config{
 		Find: func(r *http.Request, siteID string) (portal.Site, error) {

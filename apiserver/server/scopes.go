@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// restrict returns the records of a type on which the caller's scopes allow a verb. It is nil if
-// they allow it on all. A scope with invalid search parameters grants nothing.
+// restrict returns the records of a type on which the caller's scopes allow a verb, or nil if the
+// scopes allow it on all records. A scope with invalid search parameters grants nothing.
 func (v *viewer) restrict(verb, recordType string) (*gate.Restriction, error) {
 	grants, unrestricted := smart.Restrictions(v.caller, verb, recordType)
 	linked := v.ofReadablePatients(verb, recordType)
@@ -47,11 +47,12 @@ func (v *viewer) restrict(verb, recordType string) (*gate.Restriction, error) {
 	}, nil
 }
 
-// ofReadablePatients returns the condition of the records of a type that do not belong to a Patient
-// whom the caller's scopes hide, if they open some Patients only. Otherwise privacy.View decides. The
-// condition is on a record's own values, because Restriction.Holds has no others: of the records that
-// link to another one, it includes only the Devices of the Patient for whom the token was issued. As
-// with privacy.View, it does not limit what a caller may create.
+// ofReadablePatients returns the condition that hides records of Patients whom the caller's scopes do
+// not open. It includes records without a link (privacy.LinkParams), and Devices of the Patient for
+// whom the token was issued. It leaves out all other linked records, because Restriction.Holds has
+// only the values of the record itself. The condition is true for all records if the type has no
+// links, if the scopes open all Patients or none (privacy.View then decides), and for the verb create,
+// which privacy.View does not limit either.
 func (v *viewer) ofReadablePatients(verb, recordType string) store.Condition {
 	gets, getsAll := smart.Restrictions(v.caller, "get", "Patient")
 	lists, listsAll := smart.Restrictions(v.caller, "list", "Patient")
@@ -74,8 +75,8 @@ func (v *viewer) ofReadablePatients(verb, recordType string) store.Condition {
 	return unlinked
 }
 
-// granted returns the condition of the records to which one scope grants access. It reports false
-// if the scope grants none.
+// granted returns the condition of the records of a type to which one scope grants access. It reports
+// false if the scope grants access to no record of the type, or has invalid search parameters.
 func (v *viewer) granted(recordType string, grant smart.Restriction, bases []string) (store.Condition, bool) {
 	var all store.All
 	if grant.Patient != "" {

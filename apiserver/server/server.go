@@ -33,7 +33,8 @@ import (
 )
 
 const (
-	// readHeaderTimeout and the following constants limit what a slow client can hold, per connection.
+	// readHeaderTimeout and the following constants limit how long a slow client can keep a connection,
+	// and how much memory the header of a request takes.
 	readHeaderTimeout = 10 * time.Second
 	requestTimeout    = 60 * time.Second
 	idleTimeout       = 2 * time.Minute
@@ -56,7 +57,9 @@ type Config struct {
 	// through the aggregated API.
 	Listener *Listener
 	// MaxRequestsInflight is the maximum number of concurrent requests to the FHIR and AHDS APIs, the
-	// native format and the portal together. Further requests to Sites fail with 429. 0 means no limit.
+	// native format and the portal together. One Site may have at most three quarters of them. Further
+	// requests to Sites fail with 429. A stream of events counts only until its response begins. 0 means
+	// no limit.
 	MaxRequestsInflight int
 	// Aggregated has the Kubeconfig, the Address and the certificate of the aggregated API; the
 	// Server sets the other fields. If nil, the aggregated API is not served.
@@ -92,16 +95,18 @@ type Server struct {
 	audit  *audit.Auditor
 	// traffic counts the requests of Sites.
 	traffic *traffic.Recorder
-	// handler serves the FHIR and AHDS APIs, to clients and through kube-apiserver.
+	// handler serves the FHIR and AHDS APIs, the native format, the portal and the console, to clients
+	// and, for FHIR and AHDS, through kube-apiserver.
 	handler http.Handler
-	// facade is the server of the FHIR and AHDS APIs for clients. It is nil without a Listener.
+	// facade serves handler to clients. It is nil without a Listener.
 	facade *http.Server
 	health *http.Server
 	// stopping is closed when Run's context ends or a part fails. Streams of deliveries end then.
 	stopping chan struct{}
 }
 
-// New returns a Server and registers its metrics. It serves nothing until Run is called.
+// New returns a Server and registers its metrics, so that a process can call it only once. The Server
+// serves nothing until Run is called.
 func New(config Config) (*Server, error) {
 	host, err := os.Hostname() // in a cluster, the name of the pod
 	if err != nil {
@@ -128,7 +133,7 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// facadeServer returns the server of the FHIR and AHDS APIs.
+// facadeServer returns the server of a handler for clients, with time limits.
 func facadeServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -137,7 +142,7 @@ func facadeServer(handler http.Handler) *http.Server {
 	}
 }
 
-// makeHandler returns the handler of the FHIR and AHDS APIs, and sets s.admission.
+// makeHandler returns the value of s.handler, and sets s.admission.
 func (s *Server) makeHandler() (http.Handler, error) {
 	reviews, err := kubernetes.New(s.config.Kubernetes, append(resources(), ahdsResources()...))
 	if err != nil {
@@ -189,8 +194,8 @@ func resources() []schema.GroupResource {
 	return all
 }
 
-// Run serves until ctx ends or a part fails. It then ends connections as they are used, for closeDelay,
-// and waits up to drainTime for open requests.
+// Run serves until ctx ends or a part fails. For closeDelay after that, it still accepts requests, and
+// closes each connection after its response. Then it waits up to drainTime for open requests.
 func (s *Server) Run(ctx context.Context) error {
 	var listener net.Listener
 	var err error

@@ -26,7 +26,8 @@ import (
 )
 
 // Tracing exports spans to an OpenTelemetry collector: spans of requests of clients, and of the
-// requests to kube-apiserver and the SQL statements that these cause. A nil *Tracing does nothing.
+// requests to kube-apiserver and the SQL statements that a client request causes. A nil *Tracing does
+// nothing.
 type Tracing struct{ provider *sdktrace.TracerProvider }
 
 // StartTracing starts the export if the environment variable OTEL_EXPORTER_OTLP_ENDPOINT or
@@ -123,8 +124,8 @@ func (t *Tracing) options() []otelhttp.Option {
 	}
 }
 
-// hasKnownMethod reports whether HTTP defines the method of a request. Other methods are not
-// traced, because a span would contain the client's text.
+// hasKnownMethod reports whether a request has one of the usual methods. Requests with other methods
+// are not traced, because a span has the method, and the client can choose any text as a method.
 func hasKnownMethod(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:

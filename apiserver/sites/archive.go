@@ -55,5 +55,5 @@ func (d *database) Count(ctx context.Context) (store.Counts, error) {
 	return with(ctx, d, func(site *postgres.Store) (store.Counts, error) { return site.Count(ctx) })
 }
 
-// none is the result of a call that has none.
+// none is the result of a call that returns only an error.
 type none struct{}

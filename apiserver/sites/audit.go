@@ -15,7 +15,8 @@ import (
 const (
 	// defaultRetention is how long audit entries are kept if the Site does not set it.
 	defaultRetention = 90 * 24 * time.Hour
-	// closeAudit is the time limit for closing the log of a Site that is no longer served.
+	// closeAudit is the time limit for closing the log of a Site that is no longer served. Entries that
+	// are not stored by then are lost.
 	closeAudit = 10 * time.Second
 )
 
@@ -25,7 +26,8 @@ type auditLog struct {
 	place any
 }
 
-// auditPlace returns the place of a store's log. Stores with equal places have the same log.
+// auditPlace returns the place of the audit log of a store, and a function that opens the log. Stores
+// with equal places have the same log. Both results are nil if records is nil.
 func auditPlace(records store.Store) (place any, storage func() audit.Storage) {
 	switch opened := records.(type) {
 	case *database:
@@ -60,7 +62,7 @@ func (s *Sites) auditOf(siteID string, object *sitesv1.Site, records store.Store
 	return log.Log
 }
 
-// endAudit closes the log of a siteID, if there is one. The caller holds mu.
+// endAudit closes the log of a siteID in the background, if there is one. The caller holds mu.
 func (s *Sites) endAudit(siteID string) {
 	before, there := s.audits[siteID]
 	if !there {

@@ -9,8 +9,9 @@ import (
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// completeByClass completes a Site by its class. It reports false if the class is not known: without
-// its privacy rules, more records would be visible.
+// completeByClass completes a Site by its class, if it names one. It reports false if the class is not
+// known. The Site must then not be served: without the privacy rules of the class, more records would
+// be visible.
 func (s *Sites) completeByClass(ctx context.Context, site *sitesv1.Site) bool {
 	if site.Class() == "" {
 		return true
@@ -24,8 +25,9 @@ func (s *Sites) completeByClass(ctx context.Context, site *sitesv1.Site) bool {
 	return true
 }
 
-// onlyClassStatus reports whether the objects are a SiteClass before and after a change of its status or
-// metadata. The status changes with each Site of the class, and no Site is served differently.
+// onlyClassStatus reports whether the objects are a SiteClass before and after a change of only its
+// status or metadata. The status changes with each Site of the class, and does not affect how Sites
+// are served.
 func onlyClassStatus(before, after any) bool {
 	old, ok := before.(*sitesv1.SiteClass)
 	if !ok {

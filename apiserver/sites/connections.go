@@ -25,13 +25,14 @@ func (s *Sites) connectionChanged(ctx context.Context, secret *corev1.Secret) {
 	}
 }
 
-// connection returns the connection that the controller stored for the data of a Site, if valid.
+// connection returns the connection that the controller stored for the data of a Site. It reports
+// false if there is none or it is invalid.
 func (s *Sites) connection(ctx context.Context, held heldSite) (dsn.Connection, bool) {
 	return s.namedConnection(ctx, held, sitesv1.ConnectionName(held.object.Namespace))
 }
 
-// namedConnection returns the connection in the Secret with a name, if it is for the data of the Site
-// and valid.
+// namedConnection returns the connection in the Secret with a name. It reports false if there is no
+// such Secret for the data of the Site, or if the connection in it is invalid.
 func (s *Sites) namedConnection(ctx context.Context, held heldSite, secretName string) (dsn.Connection, bool) {
 	var secret corev1.Secret
 	name := client.ObjectKey{Namespace: s.options.Namespace, Name: secretName}
@@ -49,9 +50,9 @@ func (s *Sites) namedConnection(ctx context.Context, held heldSite, secretName s
 // At the limit it starts without them, in case the condition of a Site is wrong.
 const handoverTimeout = 30 * time.Second
 
-// awaitConnections blocks until every Site whose database is ready has a connection. After an
-// upgrade that moves the Secrets, a replica without them must not become ready, because it would
-// replace one that can serve these Sites.
+// awaitConnections blocks until every Site whose database is ready has a connection, but at most for
+// handoverTimeout. After an upgrade that moves the Secrets, a replica without them must not become
+// ready, because it would replace one that can serve these Sites.
 func (s *Sites) awaitConnections(ctx context.Context) {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, handoverTimeout, true, func(ctx context.Context) (bool, error) {
 		var claims sitesv1.SiteClaimList

@@ -19,22 +19,26 @@ type database struct {
 	key        string
 	connection dsn.Connection
 	pool       *pgxpool.Pool
-	// replicas is nil if the database has no read replicas, or if this process delivers events.
+	// replicas is nil if the database has no read replicas, if this process delivers events, and for a
+	// store of openLocked.
 	replicas *postgres.Replicas
-	// maintenance is that of the pool, and nil if no other store uses the pool.
+	// maintenance is shared by the stores of the pool. It is nil for a store of openLocked, which is the
+	// only one of its pool.
 	maintenance *postgres.Maintenance
 	// queue delivers the Site's events. It is nil unless this process delivers.
 	queue     *sharedQueue
 	extractor store.Extractor
-	// close ends the background work and the use of the pool. Calls in progress may finish.
+	// close ends the background work and the use of the pool. A store of open may finish calls in
+	// progress. For a store of openLocked, close waits until calls in progress have ended.
 	close func()
 
 	opening singleflight.Group
 	site    atomic.Pointer[postgres.Store]
 	indexed atomic.Int32 // an indexState
-	// paused refuses writes while the Site is moved to another storage.
+	// paused makes Write and Restore fail with store.ErrMoving, while a move pauses the writes of the
+	// Site.
 	paused atomic.Bool
-	// retention is nil until the Site is described.
+	// retention is nil until setRetention is called.
 	retention atomic.Pointer[store.Retention]
 	// reported is the last indexState that this process reported.
 	reported indexState
@@ -111,7 +115,7 @@ func (d *database) Write(ctx context.Context, ops []store.Op) ([]store.Result, e
 // Atomic implements store.Store.
 func (d *database) Atomic() bool { return true }
 
-// Stats implements store.Store. It is zero until the engine's store is open.
+// Stats implements store.Store. The result is zero until the engine's store is open.
 func (d *database) Stats() store.Stats {
 	if site := d.site.Load(); site != nil {
 		return site.Stats()

@@ -34,7 +34,8 @@ type sharedPool struct {
 	*pgxpool.Pool
 	// users is how many open stores use the pool.
 	users int
-	// replicas is nil if the connection has none, or if this process delivers events.
+	// replicas searches on read replicas, over the pool standbys. Both are nil if the connection names no
+	// read replicas, or if this process delivers events.
 	replicas    *postgres.Replicas
 	standbys    *pgxpool.Pool
 	maintenance *postgres.Maintenance
@@ -50,7 +51,8 @@ func newDatabases(options Options) *databases {
 }
 
 // open returns the store of a Site. The store connects at the first call. open runs work in the
-// background, with a context that ends when the store is closed or ctx ends.
+// background, with a context that ends when the store is closed or ctx ends. The caller must close the
+// store.
 func (d *databases) open(ctx context.Context, key string, connection dsn.Connection, work func(context.Context, *database)) (*database, error) {
 	shared, err := d.acquire(ctx, connection)
 	if err != nil {
@@ -66,8 +68,9 @@ func (d *databases) open(ctx context.Context, key string, connection dsn.Connect
 	return opened, nil
 }
 
-// openLocked returns the store of a Site in a database, over one session, which holds a lock of the database
-// for as long as it lives. The caller must close the store. Errors: postgres.ErrLocked.
+// openLocked connects to a database and returns the store of a Site in it. The store has a single
+// session, which holds the advisory lock with the name lock for as long as the session lasts. The
+// caller must close the store. Errors: postgres.ErrLocked.
 func (d *databases) openLocked(ctx context.Context, key string, connection dsn.Connection, lock string) (*database, error) {
 	config, err := d.config(connection)
 	if err != nil {
@@ -103,7 +106,8 @@ func (d *databases) acquire(ctx context.Context, connection dsn.Connection) (*sh
 	return shared, nil
 }
 
-// connect returns the pool of a connection, and that of its read replicas if this process searches.
+// connect returns the pool of a connection with one user, and the pool of its read replicas unless
+// this process delivers events.
 func (d *databases) connect(ctx context.Context, connection dsn.Connection) (*sharedPool, error) {
 	config, err := d.config(connection)
 	if err != nil {
@@ -139,12 +143,13 @@ func (d *databases) config(connection dsn.Connection) (*pgxpool.Config, error) {
 	return config, connection.Apply(config.ConnConfig, d.dial)
 }
 
-// closeDelay is how long a pool stays open after its last store was closed. It exceeds the time
-// limit of the requests that still use it.
+// closeDelay is how long a pool stays open after its last store was closed. It exceeds the time limit
+// of the requests that still use the pool.
 const closeDelay = 90 * time.Second
 
-// release ends one store's use of a pool. After the last one, the idle connections are closed at once, so
-// that moves of Sites do not use up those of a server, and the pool closeDelay later.
+// release ends the use of a pool by one store. After the last one, idle connections are closed at
+// once, so that moves of Sites do not use up the connections of a server. The pool itself is closed
+// after closeDelay.
 func (d *databases) release(connection dsn.Connection) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +168,7 @@ func (d *databases) release(connection dsn.Connection) {
 	}
 }
 
-// closeQueues ends all queues after the attempts in flight.
+// closeQueues ends all queues. It returns when their attempts in flight have ended or were canceled.
 func (d *databases) closeQueues() {
 	d.mu.Lock()
 	var all []*sharedQueue

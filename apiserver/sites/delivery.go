@@ -78,8 +78,8 @@ func (s *Sites) describeDelivery(site *ServedSite, namespace string) {
 	site.sender = s.options.Delivery.Sender(namespace, site.ID, site.Deliveries)
 }
 
-// CloseQueues ends the delivery of the events of Sites in Postgres. It waits up to 20 s for attempts in
-// flight, and cancels those that take longer.
+// CloseQueues ends the delivery of the events of Sites in Postgres. It waits up to 20 s for attempts
+// in flight, and then cancels the attempts that are left.
 func (s *Sites) CloseQueues() { s.databases.closeQueues() }
 
 const (

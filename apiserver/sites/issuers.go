@@ -8,7 +8,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access/oidc/discovery"
 )
 
-// openIssuers returns the issuers of a Site, nil if there are none. before are the previous ones.
+// openIssuers returns the issuers of a Site, or nil if it has none. before are its previous issuers,
+// which oidc.Open reuses or closes.
 func (s *Sites) openIssuers(ctx context.Context, object *sitesv1.Site, before *oidc.Issuers) *oidc.Issuers {
 	issuers := make([]oidc.Issuer, 0, len(object.Spec.Access.Issuers))
 	for i := range object.Spec.Access.Issuers {

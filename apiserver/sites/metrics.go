@@ -63,8 +63,9 @@ var auditFailing = prometheus.NewDesc("paddock_site_audit_failing",
 var retentionRemoved = prometheus.NewDesc("paddock_retention_removed_total",
 	"Deleted records (tombstones) and superseded versions that this process has removed because of spec.retention.", []string{"kind"}, nil)
 
-// Metrics of connection pools. The labels of a pool name its first Site, because a connection
-// contains a secret, and the pools of two users may have the same host and database.
+// Metrics of connection pools. The labels of a pool name one of its Sites: the first one by namespace.
+// They do not name the connection, because it contains a secret, and the pools of two users may have
+// the same host and database.
 var (
 	poolSites = prometheus.NewDesc("paddock_postgres_pool_sites",
 		"Sites that share a pool of connections to Postgres. The labels of a pool name one of these sites.", siteLabels, nil)
@@ -124,8 +125,8 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// all returns the served Sites. Each namespace has at most one, so labels are unique. It copies
-// them, because requests wait while the lock is held.
+// all returns a copy of the served Sites, because requests wait while the lock is held. Each namespace
+// has at most one Site, so labels are unique.
 func (c *collector) all() []ServedSite {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -26,16 +26,19 @@ const (
 	// moveRetry is the pause before the work of a move is tried again: after a failure, or while another
 	// API server does it.
 	moveRetry = 500 * time.Millisecond
-	// moveReports is the least interval between two reports of progress.
+	// moveReports is the least interval between two reports of progress. The report that work is done or
+	// has failed is written at once.
 	moveReports = time.Second
-	// settledChanges is the number of records that may differ at the end of a pass so that the rest can
-	// be copied during a pause of writes.
+	// settledChanges is the number of records, copied or removed in a pass, up to which no further pass
+	// of its kind is made. The rest is copied during the pause of writes.
 	settledChanges = 300
-	// maxPasses is the maximum number of passes of all records while the Site serves writes, then of passes
-	// of changed records, and of passes during the pause.
+	// maxPasses is the maximum number of passes of each kind in one attempt: passes of all records after
+	// the first one, then passes of changed records, then passes during the pause of writes. At the
+	// limit, the next kind follows. After the last kind, the attempt fails and is repeated.
 	maxPasses = 8
 	// maxPausedRecords is the number of records, tombstones included, up to which all are compared during
-	// a pause of writes if it is not known which have changed. With more, the pause ends.
+	// a pause of writes if it is not known which have changed. With more records, or if counting them
+	// takes too long, the pause ends.
 	maxPausedRecords = 10_000
 	// maxClockSkew is how far the clock of the target may be behind the newest version. The copy waits
 	// up to that time, so that later versions have later times. At the limit the attempt fails.
@@ -49,18 +52,21 @@ type mover struct {
 	reference sitesv1.SiteMoveReference
 	served    store.Store
 	cancel    context.CancelFunc
-	// copied and reported are the progress of this process.
+	// copied is the number of records that this process has copied in all attempts. reported is the time
+	// of its last report.
 	copied   int64
 	reported time.Time
 	// pass is the number of passes that this process has begun in the attempt.
 	pass int32
-	// marks is nil before a pass has compared all records, and digest is that of the pass.
+	// marks is the moment since which only changed records are compared. It is nil until a pass has
+	// compared all records. digest is the digest of that pass.
 	marks  *sitesv1.MoveMarks
 	digest string
 }
 
-// follow starts the work of the phase of a Site's move, if there is any, and ends that of an earlier
-// phase. The caller holds mu.
+// follow starts the work of the current phase of a Site's move, and ends the work of an earlier phase.
+// It starts none in a process that delivers events, while the Site has no store, or if the phase has
+// no data to copy. The caller holds mu.
 func (s *Sites) follow(ctx context.Context, siteID string, held heldSite, served store.Store) {
 	current := s.movers[siteID]
 	reference := held.object.Status.Move
@@ -81,8 +87,8 @@ func (s *Sites) follow(ctx context.Context, siteID string, held heldSite, served
 	go started.run(ctx)
 }
 
-// sameStorage reports whether two stores are of the same storage. A store in the cluster is opened
-// anew after each change of its Site.
+// sameStorage reports whether two stores are of the same storage. The stores themselves cannot be
+// compared: a store in the cluster is opened anew after each change of its Site.
 func sameStorage(a, b store.Store) bool {
 	placeA, _ := auditPlace(a)
 	placeB, _ := auditPlace(b)
@@ -103,12 +109,16 @@ func (m *mover) run(ctx context.Context) {
 	}
 }
 
-// errOtherMover means that another API server does the work, or has done it.
+// errOtherMover means that this API server cannot do the work now: another API server does it, the
+// move is in another phase, or this server does not yet serve the Site from the storage of the phase.
+// The attempt is repeated without a log line.
 var errOtherMover = errors.New("another API server does the work of the move")
 
-// attempt does the work while it holds a lock, which is that of the session of openOther if the other
-// storage is in Postgres. The phase is read while the lock is held, because the API server may have been
-// paused since it heard of the phase, and what it would copy may be long ago.
+// attempt does the work once, while a session holds the lock of the move. If the other storage is in
+// Postgres, it is the session of openOther, otherwise a session of the database that serves the Site.
+// attempt reads the phase again when it has the lock, because the process may have been paused for
+// long since it saw the phase. It reports a permanent error in the status of the SiteMove, and also
+// returns it. Errors: errOtherMover, and those of openOther and work.
 func (m *mover) attempt(ctx context.Context) error {
 	object, err := m.read(ctx)
 	if err != nil || m.isDone(object) {
@@ -137,14 +147,14 @@ func (m *mover) attempt(ctx context.Context) error {
 	switch opened := other.(type) {
 	case *cluster.Store:
 		if !servedFromPostgres {
-			return errOtherMover // the API server has not changed to the new storage yet
+			return errOtherMover // this server does not serve from the new storage yet
 		}
 		return serving.whileLocked(ctx, lockOf(object), func(ctx context.Context, held func(context.Context) error) error {
 			return work(ctx, opened.Admitted(held))
 		})
 	case *database:
 		if servedFromPostgres && serving.connection.SameDatabase(opened.connection) {
-			return errOtherMover // likewise
+			return errOtherMover // this server still serves from that database
 		}
 	}
 	return work(ctx, other)
@@ -157,26 +167,29 @@ func (m *mover) read(ctx context.Context) (*sitesv1.SiteMove, error) {
 	return &object, m.sites.client.Get(ctx, name, &object)
 }
 
-// lockOf returns the name of the lock of the API server that does the work of a move.
+// lockOf returns the name of the lock that an API server holds while it does the work of a move.
 func lockOf(object *sitesv1.SiteMove) string { return "paddock move " + string(object.UID) }
 
-// isDue reports whether the move is in the phase whose work this is.
+// isDue reports whether the SiteMove is the one of the mover, and is in the phase and direction of its
+// work.
 func (m *mover) isDue(object *sitesv1.SiteMove) bool {
 	return string(object.UID) == m.reference.UID && object.Status.Phase == m.reference.Phase && object.Status.Direction == m.reference.Direction
 }
 
-// isDone reports whether an API server has finished the work of the phase.
+// isDone reports whether no work is left for the phase: an API server has finished it, or has reported
+// that changes are lost, so that the controller must decide how the move goes on.
 func (m *mover) isDone(object *sitesv1.SiteMove) bool {
 	report := object.Status.Copy
 	return report != nil && (report.Done || report.ChangesLost) && report.Phase == m.reference.Phase && report.Direction == m.reference.Direction
 }
 
-// servedFromNew reports whether spec.to of the move serves the Site.
+// servedFromNew reports whether the new storage of the move serves the Site.
 func (m *mover) servedFromNew() bool {
 	return m.reference.Phase == sitesv1.MoveSwitched || m.reference.Direction == sitesv1.MoveBack && !m.reference.Returned()
 }
 
-// permanent returns the text of an error that cannot end by itself, or an empty one.
+// permanent returns the text of an error that stays when the work is retried, and "" for any other
+// error.
 func permanent(err error) string {
 	var different *move.DifferentError
 	var limit *store.LimitError
@@ -186,9 +199,10 @@ func permanent(err error) string {
 	return ""
 }
 
-// openOther opens the storage of the move that does not serve the Site. In Postgres, it has one session,
-// which holds the lock of the move: an API server that goes on after its session has ended cannot write.
-// The caller must close it. Errors: errOtherMover.
+// openOther opens the storage of the move that does not serve the Site. In Postgres, the returned
+// store has a single session, which holds the lock of the move. If that session ends, the API server
+// can no longer write to the storage. The caller must call closeStore. Errors: errOtherMover,
+// store.ErrUnavailable.
 func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened store.Store, closeStore func(), err error) {
 	secret := sitesv1.MoveToName(object.Namespace)
 	if m.servedFromNew() {
@@ -215,7 +229,8 @@ func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened
 	return db, db.close, nil
 }
 
-// work does the work of the phase. Errors: those of move.Copier and of the engines.
+// work does the work of the phase and reports its end. Errors: those of move.Copier and of the
+// engines, store.ErrNotReady.
 func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.Store) error {
 	renamed, err := m.renamedWebhooks(ctx, object)
 	if err != nil {
@@ -263,7 +278,8 @@ func awaitClock(ctx context.Context, target store.Store, newest time.Time) error
 	}
 }
 
-// copyPending copies the deliveries that are pending. It returns their number.
+// copyPending copies the pending deliveries, and the states of the webhooks' circuit breakers. It
+// returns the number of deliveries. Errors: deliveries.ErrPending if the target cannot store them.
 func (m *mover) copyPending(ctx context.Context, other store.Store, renamed webhookNames) (int64, error) {
 	source, err := deliveryArchiveOf(ctx, m.served)
 	if err != nil {
@@ -286,7 +302,8 @@ func (m *mover) copyPending(ctx context.Context, other store.Store, renamed webh
 	return int64(len(pending.Deliveries)), target.RestorePending(ctx, pending, func(webhook string) bool { return ordered[webhook] })
 }
 
-// orderedWebhooks returns the webhooks of the Site that get the events of a subject one at a time.
+// orderedWebhooks has an entry for each webhook of the Site, by its id in the target: whether the
+// webhook gets the events of a subject one at a time.
 func (m *mover) orderedWebhooks(ctx context.Context, renamed webhookNames) (map[string]bool, error) {
 	var hooks sitesv1.WebhookList
 	if err := m.sites.client.List(ctx, &hooks, client.InNamespace(m.held.object.Namespace)); err != nil {
@@ -313,10 +330,11 @@ func (m *mover) complain(ctx context.Context, err error) {
 	}
 }
 
-// report writes the progress to the status of the SiteMove, by server-side apply of the field copy.
+// report writes the progress to the status of the SiteMove, by server-side apply of the field copy. It
+// replaces the previous report as a whole.
 func (m *mover) report(ctx context.Context, progress sitesv1.MoveCopy) error {
 	progress.Direction, progress.Phase = m.reference.Direction, m.reference.Phase
-	host, _ := os.Hostname() // for people only
+	host, _ := os.Hostname() // only people read it, so it may be empty
 	progress.Worker = host + "/" + strconv.Itoa(os.Getpid())
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&progress)
 	if err != nil {
@@ -334,15 +352,17 @@ func (m *mover) report(ctx context.Context, progress sitesv1.MoveCopy) error {
 	return nil
 }
 
-// lockPing is the interval between two checks of the session that holds a lock, and lockTimeout how long one
-// may take.
+// lockPing is the interval between two checks of the session that holds a lock. lockTimeout is the
+// time limit of one check, and of closing the session.
 const (
 	lockPing    = time.Second
 	lockTimeout = 5 * time.Second
 )
 
-// whileLocked calls work while it holds an advisory lock of the database. held returns an error if the
-// session that holds it has ended. The context of work ends soon after that session. Errors: errOtherMover.
+// whileLocked calls work while a session of its own holds an advisory lock of the database. work can
+// call held, which returns an error if that session has ended. If the session ends, the context of
+// work ends too, after at most lockPing and lockTimeout together. Errors: errOtherMover if another
+// session holds the lock, and those of work.
 func (d *database) whileLocked(ctx context.Context, name string, work func(ctx context.Context, held func(context.Context) error) error) error {
 	conn, err := d.pool.Acquire(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // auditPage is the number of audit entries that are read at a time from a database, some 10 MB.
 const auditPage = 10_000
 
-// auditDump is a log of audit entries in which each page of a search would read all entries of an hour.
+// auditDump is an audit log that can be read as a whole. A search in such a log reads all entries of
+// an hour for each page, so that a copy by searches would take long.
 type auditDump interface {
 	// Dump calls visit with all entries, until visit returns an error: those of the newest hour first, in no
 	// order within an hour.
@@ -21,7 +22,8 @@ type auditDump interface {
 	Positions(ctx context.Context, hour time.Time) (map[audit.Position]bool, error)
 }
 
-// copyAudit copies all entries of the audit log that the other one does not have.
+// copyAudit copies all entries of the audit log of one store that the log of another store does not
+// have.
 func copyAudit(ctx context.Context, from, to store.Store) error {
 	_, source := auditPlace(from)
 	_, target := auditPlace(to)
@@ -43,8 +45,8 @@ func copyAudit(ctx context.Context, from, to store.Store) error {
 	}
 }
 
-// auditCopier appends the entries to a log that it does not have. In the cluster, entries that are
-// appended again take space, although a search returns them once.
+// auditCopier appends to target the entries that target does not have. In the cluster, entries that
+// are appended again take space, although a search returns them once.
 type auditCopier struct {
 	target audit.Storage
 	// there has the positions of the entries that the target has in hour, if the target is an auditDump.
@@ -71,8 +73,8 @@ func (c *auditCopier) copy(ctx context.Context, entries []audit.Entry) error {
 	return nil
 }
 
-// notIn returns the entries that target does not have. It reads the positions of an hour once, as entries
-// come by hours.
+// notIn returns the entries that target does not have. It keeps the positions of one hour, because
+// Dump returns the entries hour by hour.
 func (c *auditCopier) notIn(ctx context.Context, target auditDump, entries []audit.Entry) (absent []*audit.Entry, err error) {
 	for i := range entries {
 		if hour := entries[i].Time.UTC().Truncate(time.Hour); c.there == nil || !hour.Equal(c.hour) {

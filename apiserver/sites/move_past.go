@@ -20,7 +20,8 @@ import (
 const archivePage = 500
 
 // copyPast copies the audit log and the ended deliveries of the storage that served the Site until the
-// switch, or until the return.
+// switch, or until the return, to the storage that serves it now. It first ends the logs of changes.
+// It leaves out deliveries about records that were purged after the switch or the return.
 func (m *mover) copyPast(ctx context.Context, former store.Store, renamed webhookNames) error {
 	if err := m.dropChanges(ctx, former); err != nil {
 		return err
@@ -73,9 +74,10 @@ func (m *mover) dropChanges(ctx context.Context, former store.Store) error {
 	return nil
 }
 
-// erasePurged erases the deliveries about records that were purged since the switch, unless their ids are
-// used again. They may have been restored during the purge, or before an earlier call of copyPast ended.
-// A later purge finds the deliveries.
+// erasePurged erases, in the storage that serves the Site, the deliveries about records that were
+// purged since the switch, unless a new record uses the id. Such deliveries may have been restored
+// while the record was being purged, or by an earlier call of copyPast that did not end. A purge that
+// begins after this call erases them itself.
 func (m *mover) erasePurged(ctx context.Context, former store.Store, ended []delivery.Archived) error {
 	purged, err := m.purgedOf(ctx, former, ended)
 	if err != nil {
@@ -90,9 +92,9 @@ func (m *mover) erasePurged(ctx context.Context, former store.Store, ended []del
 	return nil
 }
 
-// purgedOf returns the records that ended deliveries are about, and that were purged since the switch, by
-// their subjects in lower case. Such a record is in the former storage. The one that serves the Site does
-// not have it, or has another one with its id.
+// purgedOf returns the records that ended deliveries are about, and that were purged since the switch,
+// by their subjects in lower case. Such a record is in the former storage, but the storage that serves
+// the Site does not have it, or has a later record with the same id (move.IsPurged).
 func (m *mover) purgedOf(ctx context.Context, former store.Store, ended []delivery.Archived) (map[string]store.Key, error) {
 	before, isArchive := former.(move.Storage)
 	now, alsoArchive := m.served.(move.Storage)
@@ -131,7 +133,8 @@ func (m *mover) purgedOf(ctx context.Context, former store.Store, ended []delive
 	return purged, nil
 }
 
-// errKept refuses the erasure of a record that exists, because it was created again after its purge.
+// errKept refuses the erasure of deliveries about a record that exists, because it was created again
+// after its purge.
 var errKept = errors.New("the record exists")
 
 func isPurged(current *store.Record) error {
@@ -141,7 +144,8 @@ func isPurged(current *store.Record) error {
 	return nil
 }
 
-// headsOf returns the newest versions, tombstones included, of those of the keys that have one.
+// headsOf returns the newest versions of the records with the keys, tombstones included. Keys without
+// a record are left out. headsOf sorts keys in place.
 func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[store.Key]*store.Dumped, error) {
 	slices.SortFunc(keys, store.Key.Compare)
 	keys = slices.Compact(keys)
@@ -164,7 +168,8 @@ func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[s
 	return found, nil
 }
 
-// deliveryArchiveOf returns the archive of a store's deliveries.
+// deliveryArchiveOf returns the archive of a store's deliveries. Errors: store.ErrNotReady if no store
+// is open, and those of opening the database.
 func deliveryArchiveOf(ctx context.Context, opened store.Store) (delivery.Archive, error) {
 	switch opened := opened.(type) {
 	case *database:

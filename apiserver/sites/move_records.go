@@ -16,8 +16,9 @@ import (
 )
 
 // copyServing copies the records while the Site serves writes. The first pass copies most of them. The
-// next ones compare all records while both storages log changes. The last ones compare what has changed
-// since, until that is little. So the pause of writes does not depend on the number of records.
+// next passes compare all records while both storages log changes. The last passes compare only what
+// has changed since. Both kinds end when a pass finds few differences (settledChanges), or after
+// maxPasses. So the length of the pause of writes usually does not depend on the number of records.
 func (m *mover) copyServing(ctx context.Context, copier *move.Copier) error {
 	if _, err := m.compareOnce(ctx, copier); err != nil {
 		return err
@@ -50,8 +51,8 @@ func (m *mover) compareOnce(ctx context.Context, copier *move.Copier) (move.Pass
 	return pass, err
 }
 
-// compareAll makes passes of all records until few differ, and sets marks to the beginning of the last
-// one.
+// compareAll makes passes of all records until one copies and removes at most settledChanges, or up to
+// maxPasses. It sets the marks to the beginning of the last pass.
 func (m *mover) compareAll(ctx context.Context, copier *move.Copier) (pass move.Pass, err error) {
 	for range maxPasses {
 		marks, err := copier.Mark(ctx)
@@ -70,7 +71,9 @@ func (m *mover) compareAll(ctx context.Context, copier *move.Copier) (pass move.
 	return pass, nil
 }
 
-// compareChanged makes a pass of the records that have changed since the marks, and moves the marks on.
+// compareChanged makes a pass of the records that have changed since the marks. Without an error, it
+// sets the marks to the beginning of this pass. Errors: store.ErrChangesLost, and those of
+// move.Copier.
 func (m *mover) compareChanged(ctx context.Context, copier *move.Copier) (move.Pass, error) {
 	m.pass++
 	pass, next, err := copier.RunChanged(ctx, move.Marks{Source: m.marks.Source, Target: m.marks.Target})
@@ -81,8 +84,8 @@ func (m *mover) compareChanged(ctx context.Context, copier *move.Copier) (move.P
 	return pass, err
 }
 
-// setMarks sets the marks. newest is the time of the latest version that was compared since the former
-// ones.
+// setMarks sets the marks. newest is the time of the latest version among the records that were
+// compared since the previous marks. Latest never becomes earlier.
 func (m *mover) setMarks(marks move.Marks, newest time.Time) {
 	var latest *metav1.MicroTime
 	if m.marks != nil {
@@ -94,9 +97,10 @@ func (m *mover) setMarks(marks move.Marks, newest time.Time) {
 	m.marks = &sitesv1.MoveMarks{Source: marks.Source, Target: marks.Target, Latest: latest}
 }
 
-// catchUp copies the last changes and the pending deliveries during the pause of writes. At the end, both
-// storages are the same: what has changed since all records were compared is equal, and the numbers of
-// records are.
+// catchUp copies the last changes and the pending deliveries during the pause of writes. It reports
+// the phase as done when nothing that has changed since the comparison of all records differs, and the
+// numbers of records are equal (equalCounts). If that cannot be achieved without a comparison of all
+// records, it reports that changes are lost.
 func (m *mover) catchUp(ctx context.Context, copier *move.Copier, other store.Store, renamed webhookNames) error {
 	for _, storage := range []store.Store{copier.Source, copier.Target} {
 		if synchronizer, behind := storage.(store.Synchronizer); behind {
@@ -132,8 +136,9 @@ func (m *mover) catchUp(ctx context.Context, copier *move.Copier, other store.St
 	return m.report(ctx, done)
 }
 
-// compareRest makes passes of changed records until nothing differs. If it is not known which records have
-// changed, it compares all, unless they are many. Errors: store.ErrChangesLost.
+// compareRest makes passes of changed records until nothing differs. If it is not known which records
+// have changed, it compares all, unless they are too many. Errors: store.ErrChangesLost if they are,
+// store.ErrUnavailable if the storages still differ after maxPasses.
 func (m *mover) compareRest(ctx context.Context, copier *move.Copier) (pass move.Pass, err error) {
 	for range maxPasses {
 		if m.marks == nil {
@@ -151,8 +156,8 @@ func (m *mover) compareRest(ctx context.Context, copier *move.Copier) (pass move
 	return pass, fmt.Errorf("the storages of the move still differ in %d records after %d passes: %w", pass.Changed(), m.pass, store.ErrUnavailable)
 }
 
-// compareFew compares all records. Errors: store.ErrChangesLost if they are too many for a pause of
-// writes.
+// compareFew compares all records, while both storages log changes. Errors: store.ErrChangesLost if
+// the records are too many for a pause of writes (maxPausedRecords).
 func (m *mover) compareFew(ctx context.Context, copier *move.Copier) (move.Pass, error) {
 	switch counts, err := copier.Source.Count(ctx); {
 	case errors.Is(err, store.ErrQueryTimeout) || err == nil && counts.Records+counts.Tombstones > maxPausedRecords:
@@ -166,11 +171,12 @@ func (m *mover) compareFew(ctx context.Context, copier *move.Copier) (move.Pass,
 	return m.compareAll(ctx, copier)
 }
 
-// equalCounts compares the numbers of records of both storages, and returns them. They are zero if the
-// storage cannot count them in time. Errors: store.ErrChangesLost if they differ.
+// equalCounts compares the numbers of records of both storages, and returns them. If one of the
+// storages cannot count its records in time, nothing is compared and the numbers are zero. Errors:
+// store.ErrChangesLost if the numbers differ.
 func equalCounts(ctx context.Context, copier *move.Copier) (store.Counts, error) {
 	var source, target store.Counts
-	var group errgroup.Group // no failure cancels the other count, whose session would end
+	var group errgroup.Group // without a context: to cancel a count would end its session
 	group.Go(func() (err error) { source, err = copier.Source.Count(ctx); return err })
 	group.Go(func() (err error) { target, err = copier.Target.Count(ctx); return err })
 	switch err := group.Wait(); {

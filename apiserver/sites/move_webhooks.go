@@ -11,14 +11,15 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 )
 
-// webhookNames has the ids of the webhooks of the namespace to which data is copied, by the ids of those
-// with the same name in the namespace from which it is copied. It is empty within a namespace.
+// webhookNames maps the id of each webhook of the namespace from which data is copied to the id of the
+// webhook with the same name in the namespace to which it is copied. It is nil for a move within a
+// namespace.
 type webhookNames map[string]string
 
 func (n webhookNames) of(id string) string { return cmp.Or(n[id], id) }
 
-// apply changes deliveries as if the webhooks of the other namespace had got the events. The ids of the
-// events, by which receivers detect repeated ones, stay.
+// apply changes deliveries as if the webhooks of the target namespace had got the events. The ids of
+// the events stay, because receivers detect repeated events by them.
 func (n webhookNames) apply(deliveries []delivery.Archived) {
 	for i := range deliveries {
 		d := &deliveries[i]
@@ -34,7 +35,7 @@ func (n webhookNames) apply(deliveries []delivery.Archived) {
 	}
 }
 
-// states returns the states of the breakers by the ids of the webhooks of the other namespace.
+// states returns the states of circuit breakers by the ids of the webhooks of the target namespace.
 func (n webhookNames) states(states map[string]delivery.State) map[string]delivery.State {
 	renamed := make(map[string]delivery.State, len(states))
 	for id, state := range states {
@@ -43,7 +44,8 @@ func (n webhookNames) states(states map[string]delivery.State) map[string]delive
 	return renamed
 }
 
-// renamedWebhooks returns how the ids of webhooks change with the copy of the current phase.
+// renamedWebhooks returns the names for the copy of the current phase. It lists the webhooks of the
+// namespace from which data is copied.
 func (m *mover) renamedWebhooks(ctx context.Context, object *sitesv1.SiteMove) (webhookNames, error) {
 	if object.Spec.ToSite == nil {
 		return nil, nil

@@ -9,19 +9,19 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
-// pausesWrites reports whether a Site refuses writes, because it is being moved.
+// pausesWrites reports whether a Site refuses writes because of a move.
 func pausesWrites(object *sitesv1.Site) bool {
 	return object.Status.Move != nil && object.Status.Move.PausesWrites()
 }
 
-// stopsDeliveries reports whether no delivery of a Site is started, because it is being moved.
+// stopsDeliveries reports whether, because of a move, no delivery of a Site is started.
 func stopsDeliveries(object *sitesv1.Site) bool {
 	return object.Status.Move != nil && (object.Status.Move.Elsewhere || object.Status.Move.Phase.StopsDeliveries())
 }
 
-// pauseWrites returns opened, which refuses writes if the Site pauses them. While the API servers
-// change to another storage, the conditions of the Site are behind: before then serves reads until
-// the new storage is known to be ready.
+// pauseWrites returns opened, after it has made the store refuse or allow writes as the Site says.
+// While a move switches the storage (MoveSwitching) and opened is nil, because the new storage is not
+// known to be ready yet, pauseWrites returns before, which then serves reads only.
 func pauseWrites(object *sitesv1.Site, opened, before store.Store) store.Store {
 	paused := pausesWrites(object)
 	if opened == nil && paused && object.Status.Move.Phase == sitesv1.MoveSwitching {

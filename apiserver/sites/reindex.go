@@ -16,7 +16,8 @@ import (
 // another API server reindexes it.
 const reindexDelay = 15 * time.Second
 
-// dropDelay is the pause before another attempt to drop the texts of earlier releases.
+// dropDelay is the pause before another attempt to drop the table of texts that earlier releases used
+// (schema.DropWideTexts), when the records are indexed but the table cannot be dropped yet.
 const dropDelay = 10 * time.Minute
 
 // indexState is what this process knows about a Site's index.
@@ -28,9 +29,9 @@ const (
 	indexed
 )
 
-// keepIndexed reindexes the Site's records if an earlier version of the extraction indexed them. looked
-// gets the numbers of records checked. keepIndexed returns once the index is complete and the texts of
-// earlier releases are dropped, or when ctx ends.
+// keepIndexed reindexes the Site's records if an earlier version of the extraction indexed them. It
+// calls looked with the number of records checked since the previous call. It returns once the index
+// is complete and the table of texts of earlier releases is dropped, or when ctx ends.
 func (d *database) keepIndexed(ctx context.Context, looked func(records int64)) {
 	for {
 		done, err := d.renew(ctx, looked)
@@ -78,9 +79,10 @@ func (d *database) renew(ctx context.Context, looked func(records int64)) (done 
 // index rows.
 func (s *Sites) Reindexed() int64 { return s.databases.reindexed.Load() }
 
-// reportIndex calls set if the index's state has changed in this process, if last is nil, or if last
-// has the same status, so that set updates its generation. last is the Site's condition, nil without
-// one. A condition with another status is kept, because a process of another release may have set it.
+// reportIndex calls set with the wanted condition if the state of the index has changed in this
+// process, if last is nil, or if last has the same status, so that set can update its generation. last
+// is the Site's condition, or nil if it has none. A condition with another status is kept, because a
+// process of another release may have set it. While the state is unknown, reportIndex does nothing.
 func (d *database) reportIndex(last *metav1.Condition, set func(*metav1.Condition) error) error {
 	state := indexState(d.indexed.Load())
 	if state == indexUnknown {

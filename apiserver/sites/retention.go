@@ -57,8 +57,8 @@ func (s *Sites) DeliveryRetention(namespace, key string) time.Duration {
 	return site.retention.Deliveries
 }
 
-// keepRetention removes what the Site no longer keeps, until ctx ends. removed gets what each pass
-// has removed. One API server at a time does this for a Site.
+// keepRetention removes what the Site no longer keeps, every retentionInterval until ctx ends. It
+// calls removed with what each pass has removed. One API server at a time does this for a Site.
 func (d *database) keepRetention(ctx context.Context, removed func(store.Retained)) {
 	for {
 		if retention := d.retention.Load(); retention != nil {

@@ -1,6 +1,6 @@
 // Package sites watches Sites and SiteClaims, and opens the stores of Sites. For each siteID it has
 // the Site that currently holds the siteID. No other package of the API servers opens a storage
-// engine, except commands.
+// engine, except the main package in cmd/apiserver, which creates the engine of etcd-backed storage.
 package sites
 
 import (
@@ -34,8 +34,8 @@ import (
 // ServedSite is a Site with its settings and its open store.
 type ServedSite struct {
 	settings.Settings
-	// Store is the open store of the Site. It is nil while the storage is not ready, and in processes
-	// that deliver etcd-backed Sites' events.
+	// Store is the open store of the Site. It is nil while the storage is not ready. In a process that
+	// delivers events, it is also nil for an etcd-backed Site, and while a move stops deliveries.
 	Store store.Store
 	// Audit is the audit log of the Site. It is nil while the storage is not ready, and in processes
 	// that deliver events.
@@ -43,14 +43,15 @@ type ServedSite struct {
 	// Issuers verifies tokens of the Site's own issuers. It is nil if the Site has none, and in processes
 	// that deliver events.
 	Issuers *oidc.Issuers
-	// Deliveries is the log of deliveries to webhooks. It is nil while the storage is not ready.
+	// Deliveries is the log of deliveries to webhooks. It is nil while the storage is not ready and, in a
+	// process that delivers events, while a move stops deliveries.
 	Deliveries delivery.Log
-	// Tail follows Deliveries for streams. It is nil while the storage is not ready, and in processes
-	// that deliver etcd-backed Sites' events.
+	// Tail follows Deliveries for streams. It is nil if Store is nil.
 	Tail delivery.Tail
 	// key is the key of the Site's data.
 	key string
-	// sender sends the events of an etcd-backed Site. It is nil unless this process delivers.
+	// sender sends the events of an etcd-backed Site whose storage is ready. It is nil unless this
+	// process delivers.
 	sender Sender
 	// retention is how long the Site keeps what is no longer current.
 	retention store.Retention
@@ -87,9 +88,9 @@ type Sites struct {
 	// served has the Sites by siteID. byNamespace has the siteIDs by namespace.
 	served      map[string]ServedSite
 	byNamespace map[string]string
-	// audits are the logs of the served Sites, by siteID.
+	// audits are the audit logs of the served Sites, by siteID.
 	audits map[string]auditLog
-	// movers are the copies for moves of Sites, by siteID.
+	// movers do the work of the moves of Sites, by siteID.
 	movers map[string]*mover
 }
 
@@ -237,14 +238,15 @@ func (s *Sites) withdraw(siteID string) {
 type heldSite struct {
 	object sitesv1.Site
 	key    string
-	// known are the Sites in the SiteClaim: the one that holds it, and those that held it before moves.
+	// known are the Sites in the SiteClaim: those that held the siteID before moves, and the one that
+	// holds it.
 	known []sitesv1.SiteReference
 }
 
-// holder returns the Site that holds a siteID: the object that its SiteClaim names, which is
-// accepted and not being deleted. The condition Accepted shows that the controller has seen both
-// objects. While a SiteMove switches to a Site of another namespace that is not accepted yet, the Site
-// that held the siteID before is returned. It serves reads only.
+// holder returns the Site that holds a siteID: the object that its SiteClaim names, which is accepted
+// and not being deleted. The condition Accepted shows that the controller has seen both objects. While
+// a SiteMove switches to a Site of another namespace that is not accepted yet, holder returns the Site
+// that held the siteID before, which serves reads only. It reports false if there is no such Site.
 func (s *Sites) holder(ctx context.Context, siteID string) (heldSite, bool) {
 	var claim sitesv1.SiteClaim
 	if err := s.cache.Get(ctx, client.ObjectKey{Name: siteID}, &claim); err != nil {
@@ -276,7 +278,8 @@ func (s *Sites) named(ctx context.Context, claim *sitesv1.SiteClaim, ref sitesv1
 	return found, found.object.UID == ref.UID && found.object.SiteID() == claim.Name && found.object.DeletionTimestamp == nil
 }
 
-// describe returns the served Site of an object. before is its previous store, if any.
+// describe returns the served Site of an object, without Audit and Issuers. before is its previous
+// store, if any.
 func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store) ServedSite {
 	object := &held.object
 	site := ServedSite{Settings: settingsOf(object), key: held.key, retention: retentionOf(object.Spec.Retention)}
@@ -288,7 +291,7 @@ func (s *Sites) describe(ctx context.Context, held heldSite, before store.Store)
 	switch {
 	case object.Status.SiteKey != held.key: // the conditions are about other data
 	case s.options.Delivery != nil && stopsDeliveries(object):
-		before = nil // a process that delivers must close it; pauseWrites would keep it open
+		before = nil // so that pauseWrites does not return it, and refresh closes it
 	case object.Spec.Storage.Type == sitesv1.StoragePostgres:
 		site.Store = s.openDatabase(ctx, held, before)
 	case !meta.IsStatusConditionTrue(object.Status.Conditions, sitesv1.ConditionStorageReady):

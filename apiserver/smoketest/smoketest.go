@@ -98,12 +98,12 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// errPermanent is the cause of the end of a test that no repetition can pass.
+// errPermanent ends a test that fails in the same way however often it is repeated.
 var errPermanent = errors.New("repeating it would not help")
 
-// refusals are the statuses of responses that stay the same for the same request. Others can change
-// while an installation starts: a Site (404) or a right (403) reaches the replicas one by one, and
-// servers become available (503).
+// refusals are the statuses of responses that stay the same for the same request. Other statuses can
+// change while an installation starts: a Site (404) or a right (403) reaches the replicas one by one,
+// and servers become available (503).
 var refusals = []int{
 	http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
 	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity, http.StatusNotImplemented,

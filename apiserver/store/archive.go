@@ -27,7 +27,7 @@ type Archive interface {
 	// own. Errors: ErrMoving, ErrNotReady, ErrUnavailable.
 	Restore(ctx context.Context, records []Dumped) ([]Restored, error)
 	// KeepsVersions reports whether Restore stores all versions of a record. Otherwise the limits of the
-	// site can drop the oldest ones.
+	// site can drop the oldest versions.
 	KeepsVersions() bool
 }
 
@@ -72,8 +72,8 @@ type Dumped struct {
 	// Versions are in ascending order. Old versions may be missing. Only the last version has Claims,
 	// Metadata and MetadataVersion.
 	Versions []Record
-	// Continues marks the rest of a record whose older versions are dumped apart from it. The first
-	// version is the last one of those, so that Restore can check that it has them.
+	// Continues marks the rest of a record whose older versions are in another Dumped. The first version
+	// repeats the newest of those older versions, so that Restore can check that they are stored.
 	Continues bool
 	// Superseded is the number of superseded versions. Only heads have it.
 	Superseded int64
@@ -103,7 +103,8 @@ type Restored struct {
 	// limits or of missing versions after them.
 	Dropped int
 	// Err is nil if the record is stored. Otherwise the record is as it was before: *DivergedError,
-	// *IncompleteError, *ClaimError, *LimitError, *InvalidDumpError.
+	// *IncompleteError, *ClaimError, *LimitError, *InvalidDumpError, or in the Cluster engine the error
+	// with which kube-apiserver refused the record.
 	Err error
 }
 
@@ -272,7 +273,7 @@ func (d *Dumped) Missing(current *Record, now time.Time) (missing []Record, chan
 			}
 			return d.Versions[i+1:], false, nil
 		case v.Version > current.Version:
-			// The dump lacks the stored version, so it cannot be known whether it belongs to the record.
+			// The dump lacks the stored version, so the two histories cannot be merged.
 			return nil, false, &DivergedError{Key: d.Key, Version: current.Version}
 		}
 	}
@@ -290,8 +291,8 @@ func sameExtras(a, b *Record, now time.Time) bool {
 	return bytes.Equal(a.Metadata, b.Metadata) && slices.EqualFunc(ActiveClaims(a.Claims, now), ActiveClaims(b.Claims, now), Claim.Same)
 }
 
-// Synchronizer is implemented by engines whose Dump may lack the latest writes of other replicas. A
-// Search has them with Query.Consistent.
+// Synchronizer is implemented by engines whose Dump may lack the latest writes of other replicas.
+// (A Search with Query.Consistent has these writes without Synchronize.)
 type Synchronizer interface {
 	// Synchronize returns when Dump has everything that was written before the call. Errors:
 	// ErrUnavailable.

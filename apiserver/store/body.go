@@ -36,8 +36,8 @@ func canonicalize(text []byte) []byte {
 
 // sameCharacterSums reports whether two JSON texts may have the same value. It compares the sums of
 // their bytes without white space, which do not depend on the order of members. If one of the texts
-// has escapes, the result is true. The comparison takes a twentieth of the time of canonicalize,
-// and makes that unnecessary for nearly all updates.
+// has escapes, the result is true. The comparison takes a twentieth of the time of canonicalize, and
+// for nearly all updates it makes a call of canonicalize unnecessary.
 func sameCharacterSums(a, b []byte) bool {
 	sumA, escapedA := characterSum(a)
 	sumB, escapedB := characterSum(b)

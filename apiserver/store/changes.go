@@ -20,10 +20,10 @@ type ChangeLog interface {
 	// Mark returns a mark for ChangedSince, an opaque text. Errors: ErrChangesLost if there is no log,
 	// ErrNotReady, ErrUnavailable.
 	Mark(ctx context.Context) (string, error)
-	// ChangedSince returns the records that have changed since a mark, and possibly others, each once, in
-	// the order of a dump, with ids in any case. For a record that it does not return, each Dump between
-	// Mark and the call of ChangedSince has the same. Errors: ErrChangesLost, ErrNotReady,
-	// ErrUnavailable.
+	// ChangedSince returns the records that have changed since a mark, each once, in the order of a dump.
+	// It may also return unchanged records. The ids may differ from the stored ids in case. A record that
+	// ChangedSince does not return is the same in each Dump between Mark and the call of ChangedSince.
+	// Errors: ErrChangesLost, ErrNotReady, ErrUnavailable.
 	ChangedSince(ctx context.Context, mark string) ([]Key, error)
 	// DropChanges ends the log and deletes it. It does nothing if there is none, or if the engine always
 	// has one. Errors: ErrUnavailable.

@@ -56,8 +56,8 @@ func (c RefersToID) Matches(r Reference, bases []string) bool {
 		(len(c.Types) == 0 || slices.Contains(c.Types, local.Type))
 }
 
-// local returns the reference without its base if the base is one of this site, and the unchanged
-// reference otherwise.
+// local returns the reference without its base if it has a type and the base is one of this site.
+// Otherwise it returns the unchanged reference.
 func (r Reference) local(bases []string) Reference {
 	if r.Type != "" && slices.Contains(bases, r.Base) {
 		r.Base = ""

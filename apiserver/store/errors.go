@@ -19,7 +19,8 @@ var (
 	ErrNotReady = errors.New("search index is being built")
 	// ErrNotAtomic means that the engine cannot write several records atomically (Store.Atomic).
 	ErrNotAtomic = errors.New("this storage cannot write several records atomically")
-	// ErrQueryTimeout means that a query exceeded the time or the memory that the engine allows.
+	// ErrQueryTimeout means that a query exceeded the time, the memory or the number of arguments that
+	// the engine allows.
 	ErrQueryTimeout = errors.New("the query takes too long")
 	// ErrBadPosition means that a Position does not belong to the query.
 	ErrBadPosition = errors.New("position does not belong to this query")

@@ -25,8 +25,8 @@ type Event struct {
 }
 
 // Envelope is the JSON text of an event without its sequence, time and version, which Fill inserts.
-// The engine fills it once, when it stores the event or the deliveries of the event. Offsets are in
-// bytes of JSON.
+// The time and the version are those of the write. The engine may insert the sequence later, when it
+// makes the deliveries of the event. Offsets are in bytes of JSON.
 type Envelope struct {
 	JSON []byte
 	// SequenceOffset is the offset of the sequence of the event, in decimal digits.
@@ -76,8 +76,7 @@ type Change struct {
 	After *Record
 }
 
-// AcceptedEvent is a stored Event. Fields that Event also has have the same meaning as in Event, except
-// Envelope.
+// AcceptedEvent is a stored Event. ID, Type, Subject, Targets and Restricted are those of the Event.
 type AcceptedEvent struct {
 	// Sequence orders the events of one subject. A later event of the subject has a greater
 	// sequence, even if the record was purged in between.

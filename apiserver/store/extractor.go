@@ -17,8 +17,8 @@ type Extractor interface {
 	// divides records into groups and filters the candidates of other conditions.
 	IsFacet(param string) bool
 	// Parts returns the parameters of a type of which each text is also a text of param, as family and
-	// given are parts of name. An engine may store such a text once. No parameter is a part of two, or
-	// has parts if it is one.
+	// given are parts of name. An engine may store such a text once. A parameter is a part of at most one
+	// parameter, and a part has no parts.
 	Parts(recordType, param string) []string
 	// Fold returns Text.Folded of a text whose Original is given.
 	Fold(original string) string

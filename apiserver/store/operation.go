@@ -42,8 +42,10 @@ type Op struct {
 	// Reference or a Mention of the removed one. It has no effect if there is nothing to remove.
 	Unreferenced bool
 	// Erase makes a Purge also remove the events about the record and their deliveries, pending
-	// deliveries included: the events whose Subject is the type and id of the record, in any case. They
-	// are removed even if there is no such record, so that an interrupted Purge can be repeated.
+	// deliveries included. The events about the record are those whose Subject is its type and id,
+	// compared without case. They are removed even if the record does not exist, so that an interrupted
+	// Purge can be repeated. In the Cluster engine, a Purge whose precondition held at first may fail
+	// after it has removed events.
 	Erase bool
 	// Referrers, if not nil, returns the condition of those records of a type that a
 	// *ReferencedError may name and count. The condition consists of All, Any, Not, HasLabel and
@@ -73,9 +75,9 @@ type Precondition struct {
 	// UID, if not empty, is the UID that the live record must have.
 	UID string
 	// Approve, if not nil, is called with the newest version of the record, or nil, before the other
-	// fields are checked. If it returns an error, the operation fails with a *RefusedError. Engines
-	// call it with exactly the version that the write supersedes, possibly several times. An engine
-	// holds locks during the call, so Approve must not call the store.
+	// fields are checked. If it returns an error, the operation fails with a *RefusedError. An engine
+	// may call Approve several times. The last call gets exactly the version that the write supersedes.
+	// An engine may hold locks during the call, so Approve must not call the store.
 	Approve func(current *Record) error
 }
 

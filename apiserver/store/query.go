@@ -54,7 +54,7 @@ func (r TimeRange) Contains(t time.Time) bool {
 
 // Intersection returns the times that are in both ranges.
 func (r TimeRange) Intersection(other TimeRange) TimeRange {
-	if r.From.Before(other.From) { // a zero From is before all others
+	if r.From.Before(other.From) { // a zero From is before every other time
 		r.From = other.From
 	}
 	if r.Until.IsZero() || !other.Until.IsZero() && other.Until.Before(r.Until) {
@@ -101,8 +101,8 @@ type Query struct {
 	// Total selects when the page has the number of all matches. The zero value is TotalWhenFree.
 	Total TotalMode
 	// MaxLag, if not 0, accepts a page that misses writes that were acknowledged up to MaxLag before the
-	// search, so that a read replica of the database may answer. Page.Lag has the lag of the page. Only
-	// engines with read replicas use MaxLag, and none does with Consistent, or if ByTime is true.
+	// search, so that a read replica of the database may answer. Page.Lag has the lag of the page. An
+	// engine ignores MaxLag if it has no read replicas, if Consistent is set, or if ByTime is true.
 	MaxLag time.Duration
 	// Includes select related records to return with the page.
 	Includes []Include
@@ -194,6 +194,6 @@ type Page struct {
 	// Next is the position from which the next page continues. It is nil on the last page.
 	Next Position
 	// Lag is 0 unless a read replica answered the query, and at most Query.MaxLag. The page has all
-	// writes that were acknowledged earlier than Lag before the search. It may have later ones too.
+	// writes that were acknowledged earlier than Lag before the search. It may have later writes too.
 	Lag time.Duration
 }

@@ -51,7 +51,7 @@ type Record struct {
 	// writes, for example when events are handed on. Only newest versions have it.
 	Revision string
 	// Created is when the record was created, or created again after a delete. Updated is when this
-	// version was written, later than all earlier ones. Both are in UTC and whole milliseconds.
+	// version was written, later than all earlier versions. Both are in UTC and whole milliseconds.
 	Created, Updated time.Time
 	Method           Method
 	// Deleted marks a tombstone, which has no body.
@@ -66,7 +66,7 @@ type Record struct {
 }
 
 // Claim is the exclusive right of a record to a line, or to an interval of it. Claims of different
-// records on one line never overlap.
+// records on one line never overlap, unless one of the claims has expired.
 type Claim struct {
 	// Line is the name of what is claimed, such as the criteria of a conditional create, or a
 	// resource that can be booked.

@@ -10,7 +10,7 @@ type Retention struct {
 	// Versions is how long versions are kept after they were superseded.
 	Versions time.Duration
 	// Deliveries is how long ended webhook deliveries are kept. Zero means 7 days. In the Cluster engine,
-	// it applies only to failed deliveries, because successful deliveries are limited by number.
+	// it applies only to failed and undelivered deliveries. Successful deliveries are limited by number.
 	Deliveries time.Duration
 }
 

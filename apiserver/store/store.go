@@ -30,15 +30,17 @@ type Store interface {
 	// it received therefore misses no version. In an engine whose replicas see each other's writes
 	// with a delay, this holds for a client that polls one replica, and for writes by that replica.
 	//
-	// Errors: ErrNotFound (history of one record; a deleted one has a history), ErrNotReady (history
-	// of several), ErrBadPosition, ErrQueryTimeout, ErrUnavailable.
+	// Errors: ErrNotFound (only for the history of one record; a deleted record has a history),
+	// ErrNotReady (only for the history of several records, or with Access), ErrBadPosition,
+	// ErrQueryTimeout, ErrUnavailable.
 	History(ctx context.Context, query HistoryQuery) (Page, error)
 
-	// Search returns the live records that match, as of up to Query.MaxLag ago. Without MaxLag, it
-	// sees all writes that this replica has acknowledged, and those of other replicas after at most a
-	// second while the storage is available, or at once with Query.Consistent. If Query.ByTime is true,
-	// it returns only records updated before the watermark. Errors: ErrNotReady, ErrBadPosition,
-	// *AmbiguousError, *TooManyConditionsError, ErrQueryTimeout, ErrUnavailable.
+	// Search returns the live records that match. With Query.MaxLag, it may miss writes of up to MaxLag
+	// before the call. Without MaxLag, it sees all writes that this replica has acknowledged. It sees
+	// the writes of other replicas after at most a second while the storage is available, or at once
+	// with Query.Consistent. If Query.ByTime is true, it returns only records updated before the
+	// watermark. Errors: ErrNotReady, ErrBadPosition, *AmbiguousError, *TooManyConditionsError,
+	// ErrQueryTimeout, ErrUnavailable.
 	Search(ctx context.Context, query Query) (Page, error)
 
 	// Watermark returns a time before which all versions are complete: a History or Search that begins
@@ -92,7 +94,7 @@ type Stats struct {
 	// all records except jobs, with tombstones, histories and events. MaxBytes is the maximum of Bytes;
 	// 0 means no limit.
 	Bytes, MaxBytes int64
-	// Counted is the time at which the storage was counted. It is zero if there is no count yet: in the
-	// Cluster engine until the index is filled, from when on it is the time of the call.
+	// Counted is the time at which the storage was counted. It is zero if there is no count yet. In the
+	// Cluster engine, it is zero until the index is filled, and the time of the call afterwards.
 	Counted time.Time
 }

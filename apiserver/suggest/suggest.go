@@ -1,5 +1,5 @@
-// Package suggest ends messages about unknown names, for all APIs: with the known name that was
-// probably meant. It depends on nothing of this project.
+// Package suggest makes the ends of error messages about unknown names, for all APIs: the known name
+// that was probably meant, or all known names. It depends on nothing of this project.
 package suggest
 
 import (
@@ -8,14 +8,14 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// maxLength is the maximum length in bytes of a name that is compared with the known ones. A longer
-// one is similar to none.
+// maxLength is the maximum length in bytes of an unknown name that is compared with the known names. A
+// longer name counts as similar to none.
 const maxLength = 64
 
 // Closest returns the known name that is most similar to an unknown one. It returns false if no known
 // name is similar.
 func Closest(unknown string, known []string) (name string, ok bool) {
-	const maxDistance = 3 // and at most half of the letters
+	const maxDistance = 3 // and at most half of the bytes of unknown
 	if len(unknown) > maxLength {
 		return "", false
 	}

@@ -52,7 +52,7 @@ type Recorder struct {
 
 	mu    sync.Mutex
 	sites map[string][]Sample
-	// forgotten is the Step in which samples of sites without requests were last removed.
+	// forgotten is the start of the Step in which old samples of all sites were last removed.
 	forgotten time.Time
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// TooLargeError is returned for a request body that exceeds the site's limit.
+// TooLargeError is returned for a request body that exceeds a limit: that of the site, or of the API.
 type TooLargeError struct {
 	// Limit is the maximum size of a body in bytes.
 	Limit int64

@@ -50,7 +50,7 @@ const (
 // *limits.ExceededError has its own.
 const retryAfter = "5"
 
-// mayBeWritten is appended if the outcome of a write is unknown.
+// mayBeWritten is appended to Failure.Detail if the outcome of a write is unknown.
 const mayBeWritten = "; if the request was a write, it may have succeeded"
 
 // With returns a copy of f with one header field in place of all header fields of f.

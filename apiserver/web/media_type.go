@@ -31,7 +31,7 @@ func ParseAccept(header http.Header) []MediaRange {
 			kind = ""
 		}
 		quality, err := strconv.ParseFloat(params["q"], 64)
-		if err != nil || !(quality >= 0 && quality <= 1) { // NaN is neither
+		if err != nil || !(quality >= 0 && quality <= 1) { // NaN fails both comparisons
 			quality = 1
 		}
 		ranges = append(ranges, MediaRange{Type: kind, Params: params, Quality: quality})

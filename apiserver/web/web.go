@@ -1,5 +1,6 @@
 // Package web contains the HTTP code that all facades share: request ids, recovery from panics,
-// bodies, ETags, media types, and the failures that they describe alike.
+// bodies, methods and paths, ETags, media types, CORS, and the failures that all facades describe in
+// the same way.
 package web
 
 import (
@@ -20,8 +21,8 @@ const (
 	correlationIDHeader = "X-Correlation-Id"
 )
 
-// saneRequestID matches a client's X-Request-Id that may be used as the request id. Others are not
-// used, because logs contain the id.
+// saneRequestID matches a client's X-Request-Id that may be used as the request id. Other values are
+// not used, because logs contain the id.
 var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // maxCorrelationID is the maximum size in bytes of the client's X-Request-Id that a response

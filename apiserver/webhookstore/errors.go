@@ -15,9 +15,10 @@ import (
 const operationCreate = "create"
 
 // errorOf converts an error of the API server to an error of package store. If a client can fix the
-// request, the error is of type fielderror.Errors. An object that exists already and a conflict are
-// *store.PreconditionError. The error of a context is returned as it is. Other errors wrap
-// store.ErrUnavailable, whose details clients do not see.
+// request, the error is of type fielderror.Errors. An object that does not exist is store.ErrNotFound.
+// An object that exists already and a conflict are *store.PreconditionError. The error of a context is
+// returned as it is. All other errors, and a missing namespace in a create, wrap store.ErrUnavailable,
+// whose details clients do not see.
 func (r *Resources) errorOf(operation string, err error) error {
 	switch {
 	case err == nil:

@@ -20,8 +20,8 @@ type targets struct {
 	known map[string]map[objectName]state
 	// gone has the objects that this process deleted, until the watch reports their deletion.
 	gone map[types.UID]bool
-	// watched has the newest resourceVersion that the watch reported of each kind. An object that is not
-	// known, and whose version is older, has been deleted.
+	// watched has the newest resourceVersion that the watch reported of each kind. If a write of this
+	// process has an older resourceVersion, and its object is not known, the object has been deleted.
 	watched map[string]string
 	// byType has the ids of the webhooks that receive events. Its slices are replaced, never modified.
 	byType map[namespacedType][]string
@@ -89,8 +89,8 @@ func (t *targets) put(object client.Object, watched bool) {
 	t.refresh(namespace, now.eventType)
 }
 
-// drop removes a deleted object. watched is set if the watch reported the deletion. After that, no
-// earlier state of the object arrives.
+// drop removes a deleted object. watched is set if the watch reported the deletion. After that report,
+// the watch reports no earlier state of the object.
 func (t *targets) drop(object client.Object, watched bool) {
 	namespace := object.GetNamespace()
 	name, last := describe(object)

@@ -102,8 +102,8 @@ func (o *options) validate() error {
 	return o.checkFacade()
 }
 
-// checkFacade validates the flags of the FHIR and AHDS APIs, and opens the key files. The aggregated
-// API serves them too.
+// checkFacade validates the flags of the FHIR and AHDS APIs, and opens the key files. A process that
+// serves only the aggregated API needs these flags, too.
 func (o *options) checkFacade() error {
 	base, err := url.Parse(o.publicURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {

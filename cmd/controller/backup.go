@@ -131,7 +131,7 @@ func runBackup(ctx context.Context, args []string) error {
 // api returns a client of the site at base.
 func (o *backupOptions) api(base string, log *slog.Logger) (*siteapi.Client, error) {
 	config := siteapi.Config{BaseURL: base, Token: func(context.Context) (string, error) {
-		token, err := os.ReadFile(o.tokenFile) // it is replaced before the token expires
+		token, err := os.ReadFile(o.tokenFile) // the file is replaced before the token expires
 		if err != nil {
 			return "", fmt.Errorf("read --token-file: %w", err)
 		}
@@ -153,8 +153,8 @@ func (o *backupOptions) api(base string, log *slog.Logger) (*siteapi.Client, err
 	return api, nil
 }
 
-// webhookObjects returns the Webhooks and WebhookEvents of a namespace as a List in JSON, without what
-// belongs to one cluster.
+// webhookObjects returns the Webhooks and WebhookEvents of a namespace as a List in JSON. They have no
+// status and no metadata that only one cluster uses, see portable.
 func webhookObjects(ctx context.Context, cluster client.Client, namespace string) ([]byte, error) {
 	items := []map[string]any{}
 	for _, kind := range []string{"WebhookEvent", "Webhook"} {
@@ -176,7 +176,8 @@ func webhookObjects(ctx context.Context, cluster client.Client, namespace string
 	return json.MarshalIndent(map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, "", "  ")
 }
 
-// portable returns an object without what belongs to one cluster.
+// portable returns an object with its spec, name, namespace, labels and annotations only, so that it can
+// be applied to any cluster.
 func portable(object *unstructured.Unstructured) map[string]any {
 	metadata := map[string]any{"name": object.GetName(), "namespace": object.GetNamespace()}
 	if labels := object.GetLabels(); len(labels) > 0 {

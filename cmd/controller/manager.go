@@ -29,8 +29,8 @@ import (
 
 const (
 	leaseName = "paddock-controller"
-	// renewDeadline is how long the leader tries to renew its Lease, which others can take after 15 s. A request
-	// to renew it has half of this time.
+	// renewDeadline is how long the leader tries to renew its Lease. Other replicas can take the Lease 15 s
+	// after its last renewal. A request to renew the Lease has half of renewDeadline.
 	renewDeadline = 10 * time.Second
 	// drain is the delay between the deletion of a Site and that of its records. It is longer than an
 	// API server needs to learn of the deletion and to finish its requests.

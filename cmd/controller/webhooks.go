@@ -14,8 +14,8 @@ import (
 )
 
 // newWebhookServer returns the server of the admission webhook. It runs in all replicas, not only
-// in the leader. It starts without a certificate if there is none yet. The leader issues one within
-// seconds.
+// in the leader. It starts without a certificate if there is none yet. With
+// --webhook-certificate-names, the leader issues one within seconds.
 func newWebhookServer(config *rest.Config, scheme *runtime.Scheme, opts options) (webhook.Server, error) {
 	host, port, err := opts.webhookHostPort()
 	if err != nil {

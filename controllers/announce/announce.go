@@ -68,11 +68,12 @@ func changes(before, after []metav1.Condition) []metav1.Condition {
 }
 
 var (
-	// faults are the conditions that are True when something is wrong. Most others are False then.
+	// faults are the conditions whose status True is a fault. Of other conditions, except for neutral,
+	// the status False is a fault.
 	faults = []string{v1alpha1.ConditionStalled, v1alpha1.ConditionDisabled, v1alpha1.ConditionStorageNearLimit}
 	// neutral are the conditions of which no status is a fault.
 	neutral = []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionActive}
-	// expected are the reasons for which a condition is False in the normal course of events.
+	// expected are the reasons with which the status False is not a fault.
 	expected = []string{v1alpha1.ReasonProvisioning, v1alpha1.ReasonDeleting, v1alpha1.ReasonNoDatabase, v1alpha1.ReasonRoutePending, v1alpha1.ReasonNotActive}
 )
 
@@ -87,8 +88,8 @@ func eventType(c metav1.Condition) string {
 	return corev1.EventTypeWarning
 }
 
-// maxNote is the maximum length in bytes of an Event's note, without the ellipsis that replaces what is
-// cut off. kube-apiserver refuses 1024 and more.
+// maxNote is the maximum length in bytes of an Event's note, without the "…" that replaces the rest of a
+// longer note. kube-apiserver refuses notes of 1024 bytes and more.
 const maxNote = 1000
 
 func note(c metav1.Condition) string {

@@ -65,8 +65,9 @@ func Covers(live client.Object, config *unstructured.Unstructured) (bool, error)
 	return true, nil
 }
 
-// Same reports whether a live object equals the configuration and its spec has no additional
-// fields. The configuration must have all fields that kube-apiserver sets by default.
+// Same reports whether a live object has all fields of the configuration, as Covers does, and its spec
+// has no additional fields. The configuration must have all fields of the spec that kube-apiserver sets
+// by default.
 func Same(live client.Object, config *unstructured.Unstructured) (bool, error) {
 	covered, err := Covers(live, config)
 	if !covered || err != nil {

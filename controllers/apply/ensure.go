@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Comparison reports whether a live object equals a configuration, as Covers does.
+// Comparison reports whether a live object equals a configuration. Covers and Same are Comparisons.
 type Comparison func(live client.Object, config *unstructured.Unstructured) (bool, error)
 
 // Ensure applies an object, with AppliedAnnotation, unless the live object equals it according to same. It
@@ -41,8 +41,8 @@ func Ensure(ctx context.Context, c client.Client, from client.Reader, object cli
 }
 
 // Refusal returns the message of an error with which kube-apiserver refused a request as forbidden or
-// invalid, and "" for other errors and nil. What it refused, it will refuse again, until a right, quota,
-// policy or object changes.
+// invalid, and "" for other errors and nil. kube-apiserver will refuse the same request again until a
+// right, a quota, a policy or the object changes.
 func Refusal(err error) string {
 	var status *apierrors.StatusError
 	if (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && errors.As(err, &status) {

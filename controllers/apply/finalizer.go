@@ -9,8 +9,8 @@ import (
 )
 
 // Finalizer adds a finalizer to an object, or removes it if want is false. It returns the new
-// resourceVersion of the object. If the object no longer exists, it does nothing and returns no
-// error.
+// resourceVersion of the object. If the object no longer exists, it does nothing, and returns the old
+// resourceVersion and no error.
 func Finalizer(ctx context.Context, c client.Client, object client.Object, finalizer string, want bool) (resourceVersion string, err error) {
 	changed, ok := object.DeepCopyObject().(client.Object)
 	if !ok {

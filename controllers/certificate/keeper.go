@@ -1,6 +1,6 @@
 // Package certificate issues and renews the certificates of Paddock's programs: a certificate
 // authority, serving certificates, and the CA bundles in the objects by which kube-apiserver calls
-// the programs. Each is replaced while the previous one is still valid. See docs/decisions/0008.
+// the programs. A certificate is replaced while the previous one is still valid. See docs/decisions/0008.
 package certificate
 
 import (
@@ -103,7 +103,7 @@ func (k *Keeper) Keep(ctx context.Context) error {
 		if secrets[i], err = k.read(ctx, serving.Secret); err != nil {
 			return err
 		}
-		// The first iteration replaces the authority if that is due. In later ones, it is new.
+		// The first iteration replaces the authority if it is due. It is not due in later iterations.
 		next.serving = pairOf(secrets[i])
 		if next, err = rotate(next, serving.DNSNames, k.Now()); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (k *Keeper) Keep(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	var errs []error // an error of one server does not prevent the others
+	var errs []error // after an error of one server, the Secrets of other servers are still written
 	for i, serving := range k.Serving {
 		errs = append(errs, k.keepServing(ctx, serving, secrets[i], pairs[i], bundle))
 	}
@@ -147,7 +147,8 @@ func (k *Keeper) read(ctx context.Context, name string) (*corev1.Secret, error) 
 	return secret, nil
 }
 
-// write writes the data of a Secret, unless it is unchanged.
+// write writes the data of a Secret, unless the data is unchanged. It fails with a conflict if the Secret
+// has changed since it was read.
 func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, data map[string][]byte) error {
 	maps.DeleteFunc(data, func(_ string, value []byte) bool { return value == nil })
 	if maps.EqualFunc(secret.Data, data, func(a, b []byte) bool { return string(a) == string(b) }) {

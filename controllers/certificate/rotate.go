@@ -14,8 +14,8 @@ const (
 	authorityEarly = 365 * 24 * time.Hour
 	servingLife    = 90 * 24 * time.Hour
 	servingEarly   = 30 * 24 * time.Hour
-	// skew is how far the clock of a client can be behind. Certificates are valid from that long
-	// before they are issued.
+	// skew is how far the clock of a client can be behind. A certificate is valid from the time skew
+	// before it is issued.
 	skew = time.Hour
 	// propagation is how long a new authority is in the CA bundles before it signs certificates.
 	propagation = time.Hour
@@ -41,9 +41,11 @@ func (s state) bundle() []byte {
 	return bytes.TrimLeft(append(slices.Clone(s.authority.certificate), s.previous...), "\n")
 }
 
-// rotate returns the state in which the certificates that are missing, invalid or due at the time
-// are replaced. It is unchanged if there are none. A client with the bundle of one state trusts the
-// certificates served in the previous, the same and the next state.
+// rotate replaces the certificates that are missing, invalid or due at the time, and removes a previous
+// authority that has expired. The certificate of the server is also replaced if it has other names, or if
+// a new authority has been in the bundles for propagation. Without any of this, rotate returns s
+// unchanged. A client with the bundle of one state trusts the certificates served in the previous, the
+// same and the next state.
 func rotate(s state, names []string, now time.Time) (state, error) {
 	var err error
 	authority := s.authority.parse()

@@ -14,8 +14,8 @@ import (
 const (
 	// sourceInterval is the interval between reads of the Secret.
 	sourceInterval = time.Minute
-	// sourceRetry is the minimum interval between reads after one that failed or found no certificate,
-	// so that clients cannot cause many requests to kube-apiserver.
+	// sourceRetry is the minimum interval between reads after a read that failed or found no
+	// certificate, so that clients cannot cause many requests to kube-apiserver.
 	sourceRetry = time.Second
 	// sourceTimeout is how long a TLS handshake waits for kube-apiserver. After it, the previous
 	// certificate is served, or the handshake fails if there is none.
@@ -39,8 +39,8 @@ type Source struct {
 }
 
 // GetCertificate implements GetCertificate of tls.Config. It reads the Secret again if sourceInterval
-// has passed since the last read, or sourceRetry since one that failed. If that fails, it returns the
-// previous certificate, or an error if there is none.
+// has passed since the last read, or sourceRetry if that read failed. If the new read fails, it returns
+// the previous certificate, or an error if there is none.
 func (s *Source) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 
 // +kubebuilder:rbac:groups=paddock.health,resources=sites,verbs=get;list;watch
 
-// Missing returns a message if there is a Site in the namespace and the changes of its records
-// produce no events of the type. The message has the remedy. Otherwise it is empty.
+// Missing returns a message if there are Sites in the namespace and no change of their records produces
+// events of the type. The message has the remedy. Otherwise Missing returns "".
 func Missing(ctx context.Context, reader client.Reader, namespace string, eventType v1alpha1.EventType) (string, error) {
 	sites := &v1alpha1.SiteList{}
 	if err := reader.List(ctx, sites, client.InNamespace(namespace)); err != nil {
@@ -44,8 +44,9 @@ func produces(site *v1alpha1.Site, eventType v1alpha1.EventType) bool {
 	})
 }
 
-// sourceOf returns the source that a Site needs for events of the type, as YAML. The type of the
-// records is named where events of the type describe records of one type.
+// sourceOf describes the source that a Site needs for events of the type. For events about appointments
+// and users it returns the source as YAML, with the type of their records. For other events, the
+// administrator chooses the type.
 func sourceOf(eventType v1alpha1.EventType) string {
 	subject, change, _ := strings.Cut(string(eventType), ".")
 	switch subject {

@@ -116,7 +116,7 @@ func (k *Keeper) firstKey(ctx context.Context) (key []byte, source string, err e
 	return newKey(), "random bytes", nil
 }
 
-// contains reports whether data has all entries of wanted. It may have others, of an administrator.
+// contains reports whether data has all entries of wanted. data may also have entries of an administrator.
 func contains(data, wanted map[string][]byte) bool {
 	for name, text := range wanted {
 		if have, ok := data[name]; !ok || !bytes.Equal(have, text) {
@@ -148,8 +148,8 @@ func (k *Keeper) keepRing(stored []byte, name string, life time.Duration, pageKe
 	return stored, false
 }
 
-// write updates the Secret that was read, or creates it. It fails if the Secret has changed since. It
-// takes over fields that an administrator, or a Create of its own, has set.
+// write updates the Secret that was read, or creates it. It fails if the Secret has changed since. An
+// update takes over fields that an administrator, or the creation by this function, has set.
 func (k *Keeper) write(ctx context.Context, read *corev1.Secret, data map[string][]byte) error {
 	var err error
 	if read.UID == "" {

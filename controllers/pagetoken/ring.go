@@ -64,9 +64,9 @@ func formatRing(ring []entry) []byte {
 	return text.Bytes()
 }
 
-// rotate returns the ring after the change that is due at the time, or the same ring if none is
-// due. The first key signs, and all keys verify. A new key is added after the first one, and
-// becomes the first when all API servers know it.
+// rotate returns the ring after the change that is due at the time, or the same ring if no change is
+// due. The first key signs, and all keys verify. A new key is added after the first key, and becomes
+// the first when all API servers know it. The ring then keeps only one other key, the former first.
 func rotate(ring []entry, life time.Duration, now time.Time, newKey func() []byte) []entry {
 	first := ring[0]
 	next := slices.IndexFunc(ring, func(e entry) bool { return e.made.After(first.made) })

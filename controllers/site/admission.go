@@ -19,8 +19,10 @@ import (
 )
 
 // Validator is a validating admission webhook that reports problems of a Site before the controller
-// does. It denies Sites that can never become ready. It returns a warning if an object is missing
-// that the same apply may create later. The controller repeats the checks for all Sites.
+// does. It denies a new Site that cannot become ready until a person acts, because of its claims or
+// of the major version of an existing database. It returns a warning for other problems, such as a
+// missing object that the same apply may create later. If a check fails with an error, it admits the
+// Site. The controller repeats the checks for all Sites.
 //
 // Any client can call it, so its responses contain no names of other Sites and no contents of
 // Secrets.
@@ -58,8 +60,8 @@ func (v *Validator) ValidateCreate(ctx context.Context, site *v1alpha1.Site) (ad
 	return nil, nil
 }
 
-// ValidateUpdate implements admission.Validator. It checks only the Secret of an external database:
-// other fields that depend on other objects are immutable.
+// ValidateUpdate implements admission.Validator. It checks only the Secret of an external database
+// that has changed, and denies nothing: a problem is a warning. The controller checks other changes.
 func (v *Validator) ValidateUpdate(ctx context.Context, old, site *v1alpha1.Site) (admission.Warnings, error) {
 	if !site.DeletionTimestamp.IsZero() || externalOf(site) == nil || equality.Semantic.DeepEqual(externalOf(old), externalOf(site)) {
 		return nil, nil
@@ -141,8 +143,8 @@ func (v *Validator) lookAtDatabase(ctx context.Context, site *v1alpha1.Site, sit
 	return nil, false, err
 }
 
-// lookAtSecret checks whether the Secret is readable and, for an external database, exists. It does
-// not use the contents.
+// lookAtSecret checks whether the controller may read the Secret and, for an external database,
+// whether the Secret exists with the type SecretTypeDSN. It does not use the contents.
 func (v *Validator) lookAtSecret(ctx context.Context, site *v1alpha1.Site) (*objection, error) {
 	secret, err := find[corev1.Secret](ctx, v.Live, client.ObjectKey{Namespace: site.Namespace, Name: secretName(site)})
 	switch {

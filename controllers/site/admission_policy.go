@@ -48,8 +48,9 @@ func siteIDPath(site *v1alpha1.Site) *field.Path {
 }
 
 // objectToData returns why the Site cannot use the existing database, or nil. If passes is true,
-// the objection is a warning, otherwise a denial. Data with another site key is a warning, because
-// its SiteClaim may be restored later. Another major version is a denial.
+// the objection is a warning, otherwise a denial. Another major version is a denial. Other problems
+// are warnings, because they can end later: for example, the SiteClaim with the site key of the data
+// may be restored.
 func objectToData(bad *verdict) (o *objection, passes bool) {
 	if bad == nil {
 		return nil, false

@@ -15,15 +15,15 @@ import (
 )
 
 // claimAttempts is the maximum number of reads of the claims in a reconcile, which then fails.
-// Taking both claims needs three reads. The others are for lost races.
+// Taking both claims needs three reads. The other reads are for lost races.
 const claimAttempts = 8
 
 // siteClaimNamespaceField is the field selector for the SiteClaims of a namespace.
 const siteClaimNamespaceField = "spec.siteRef.namespace"
 
-// claim claims the namespace and the siteID for the Site, or finds out which Site holds them. Each
-// write is one create, or one update with a resourceVersion, so kube-apiserver decides races. After
-// a write, claim reads the claims again.
+// claim claims the namespace and the siteID for the Site, and sets s.siteClaim. If the Site cannot
+// have them, s.found.accepted says why. Each write is one create, or one update with a
+// resourceVersion, so kube-apiserver decides races. After a write, claim reads the claims again.
 func (r *Reconciler) claim(ctx context.Context, s *scope) (step, error) {
 	var lost error
 	for range claimAttempts {

@@ -53,8 +53,9 @@ type claimDecision struct {
 	// message is for callers that can read the Site. denial is for any caller of the webhook, so it
 	// contains no names except those in the request.
 	reason, message, denial string
-	// passes is true if the refusal can end without a change of this Site, because the holder is being
-	// deleted or the Site waits for a SiteMove.
+	// passes is true if the webhook admits the Site despite the refusal, which can end without a change
+	// of this Site: the holder of the namespace is being deleted with its data, or the Site waits for a
+	// SiteMove.
 	passes bool
 }
 
@@ -94,8 +95,9 @@ func bothHeld(v claimView) (claimDecision, bool) {
 	return claimDecision{action: keepClaims}, v.held()
 }
 
-// siteIsCurrent prevents that a deleted Site takes a claim. If self has the uid of the Site, an
-// earlier Site of the same name no longer exists.
+// siteIsCurrent returns awaitSite if the Site was deleted or replaced after it was read, or is being
+// deleted, because such a Site must not take a claim. Otherwise an earlier Site of the same name,
+// which a claim may still name, no longer exists.
 func siteIsCurrent(v claimView) (claimDecision, bool) {
 	current := lives(v.self, v.site.UID) && v.self.DeletionTimestamp.IsZero()
 	return claimDecision{action: awaitSite}, !current
@@ -155,8 +157,9 @@ func otherSiteClaim(v claimView) *v1alpha1.SiteClaim {
 	return nil
 }
 
-// awaitsMove refuses a Site with spec.takeOver. The SiteMove gives it the SiteClaim. The text does not say
-// whether there is such a Site or SiteMove, which may belong to another tenant.
+// awaitsMove refuses a Site with spec.takeOver until a SiteMove gives the SiteClaim to the Site. The text
+// does not say whether the Site in spec.takeOver and its SiteMove exist, which may belong to another
+// tenant.
 var awaitsMove = claimDecision{
 	action: refuseSite, reason: v1alpha1.ReasonAwaitingMove, passes: true,
 	message: awaitsMoveText, denial: awaitsMoveText,
@@ -164,7 +167,7 @@ var awaitsMove = claimDecision{
 
 const awaitsMoveText = "The Site waits for a SiteMove of the Site in spec.takeOver to switch to it. To take the siteID without a move, remove spec.takeOver."
 
-// wasHeld reports whether a Site of that namespace and name held the claim before a SiteMove.
+// wasHeld reports whether a Site with the namespace and name of site held the claim before a SiteMove.
 func wasHeld(claim *v1alpha1.SiteClaim, site *v1alpha1.Site) bool {
 	return slices.ContainsFunc(claim.Spec.Former, func(former v1alpha1.SiteReference) bool {
 		return former.Namespace == site.Namespace && former.Name == site.Name

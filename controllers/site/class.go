@@ -19,8 +19,9 @@ import (
 
 // +kubebuilder:rbac:groups=paddock.health,resources=siteclasses,verbs=get;list;watch
 
-// completeByClass writes className and storage to a new Site that does not set them, and completes
-// the Site by its class for the following phases. A Site whose class does not exist is not accepted.
+// completeByClass writes className and storage to a new Site that does not set them (writeClass), and
+// completes the Site by its class for the following phases. A Site whose class does not exist is not
+// accepted, unless the Site is being deleted.
 func (r *Reconciler) completeByClass(ctx context.Context, s *scope) (step, error) {
 	deleting := !s.site.DeletionTimestamp.IsZero()
 	name, err := r.classNameOf(ctx, s.site)
@@ -48,12 +49,14 @@ func (r *Reconciler) completeByClass(ctx context.Context, s *scope) (step, error
 	return proceed, nil
 }
 
-// writeClass writes className and storage to a Site that does not have them. wrote reports whether it
-// did so, which means that site is out of date.
+// writeClass writes className to the Site. It writes the storage of the class, too, if the Site has the
+// default storage, has not been served, and retains no records in the cluster. wrote reports whether it
+// changed the Site, which means that site is out of date.
 func (r *Reconciler) writeClass(ctx context.Context, site *v1alpha1.Site, class *v1alpha1.SiteClass) (wrote bool, err error) {
 	changed := site.DeepCopy()
 	changed.Spec.ClassName = &class.Name
-	// During a move to another namespace, a Site that was served holds no siteID for a time.
+	// During a move to another namespace, a Site that was served holds no siteID for a time, and then
+	// has no site key although the Site is not new.
 	if site.Status.SiteKey == "" && site.Status.Move == nil && equality.Semantic.DeepEqual(site.Spec.Storage, v1alpha1.Storage{Type: v1alpha1.StorageCluster}) {
 		retained, err := r.retainsRecords(ctx, site)
 		if err != nil {
@@ -97,8 +100,9 @@ func (r *Reconciler) classNameOf(ctx context.Context, site *v1alpha1.Site) (*str
 	return defaultClass(classes.Items), nil
 }
 
-// defaultClass returns the name of the newest default class, or nil. Of those of the same second, it
-// is the first in alphabetical order, as of StorageClasses.
+// defaultClass returns the name of the newest default class, or nil. If several were created in the same
+// second, it returns the first name in alphabetical order, as Kubernetes does for StorageClasses. It
+// ignores classes that are being deleted.
 func defaultClass(classes []v1alpha1.SiteClass) *string {
 	var newest *v1alpha1.SiteClass
 	for i := range classes {
@@ -117,14 +121,16 @@ func defaultClass(classes []v1alpha1.SiteClass) *string {
 	return &newest.Name
 }
 
-// otherSpec selects the events of SiteClasses after which Sites can have other values. It does not select
-// changes of the databases' room, which matters only to Sites without a database: a class can have
-// thousands of Sites, and those that are moved from a drained database would wait for all of them.
+// otherSpec selects the events of SiteClasses after which the values of their Sites can differ. It ignores
+// updates that change only how many Sites the databases take, which matters only to Sites without a
+// database. A class can have thousands of Sites, and Sites that are moved from a drained database would
+// have to wait until all of them are reconciled.
 var otherSpec = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() || !equality.Semantic.DeepEqual(specWithoutRoom(e.ObjectOld), specWithoutRoom(e.ObjectNew))
 }}
 
-// specWithoutRoom returns the spec of a SiteClass without what decides how many Sites a database takes.
+// specWithoutRoom returns the spec of a SiteClass without the fields that decide how many Sites its
+// databases take.
 func specWithoutRoom(obj client.Object) v1alpha1.SiteClassSpec {
 	class, ok := obj.(*v1alpha1.SiteClass)
 	if !ok {

@@ -66,12 +66,14 @@ func (r *Reconciler) connectionName(namespace string) client.ObjectKey {
 	return client.ObjectKey{Namespace: r.ConnectionsNamespace, Name: v1alpha1.ConnectionName(namespace)}
 }
 
-// publishConnection writes the connection to the connections namespace, unless it is unchanged.
+// publishConnection writes the connection to the Site's Secret in the connections namespace, from which
+// the API servers read it. It does nothing if the Secret has this connection.
 func (r *Reconciler) publishConnection(ctx context.Context, site *v1alpha1.Site, siteKey string, connection dsn.Connection) error {
 	return r.publishAs(ctx, v1alpha1.ConnectionName(site.Namespace), site, siteKey, connection)
 }
 
-// publishAs is publishConnection for the Secret with a name.
+// publishAs writes the connection to the Secret secretName in the connections namespace, with the site
+// key and the name of the Site. It does nothing if the Secret is unchanged.
 func (r *Reconciler) publishAs(ctx context.Context, secretName string, site *v1alpha1.Site, siteKey string, connection dsn.Connection) error {
 	name := client.ObjectKey{Namespace: r.ConnectionsNamespace, Name: secretName}
 	labels := map[string]string{v1alpha1.SiteKeyLabel: siteKey}
@@ -93,8 +95,8 @@ func (r *Reconciler) publishAs(ctx context.Context, secretName string, site *v1a
 	return nil
 }
 
-// publishedConnection returns the connection that is published for that key, and whether there is
-// one.
+// publishedConnection returns the connection that is published for the Site of a namespace. The bool
+// is false if there is none, or if it is for another site key.
 func (r *Reconciler) publishedConnection(ctx context.Context, namespace, siteKey string) (dsn.Connection, bool, error) {
 	secret, err := find[corev1.Secret](ctx, r.Client, r.connectionName(namespace))
 	if err != nil || secret == nil || secret.Labels[v1alpha1.SiteKeyLabel] != siteKey {
@@ -104,7 +106,8 @@ func (r *Reconciler) publishedConnection(ctx context.Context, namespace, siteKey
 	return connection, err == nil, err
 }
 
-// withdrawConnection deletes the published connection of a deleted Site.
+// withdrawConnection deletes the published connection of a deleted Site, unless another Site of the
+// namespace has published its own.
 func (r *Reconciler) withdrawConnection(ctx context.Context, site types.NamespacedName) error {
 	secret, err := find[corev1.Secret](ctx, r.Client, r.connectionName(site.Namespace))
 	if err != nil || secret == nil || secret.Annotations[v1alpha1.SiteAnnotation] != site.String() {

@@ -22,7 +22,7 @@ import (
 const (
 	connectTimeout = 5 * time.Second
 	// largestMessage is the maximum size in bytes of a message from the database. A larger one ends
-	// the connection. The controller reads no records, so its responses are smaller.
+	// the connection. The controller reads no records, so the responses that it gets are smaller.
 	largestMessage = 1 << 20
 	// oldestPostgres is the lowest supported server_version_num.
 	oldestPostgres = 140000

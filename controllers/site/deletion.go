@@ -27,8 +27,9 @@ const sweepDelay = time.Second
 
 const notErased = "The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: "
 
-// finalize completes the deletion of a Site. Without the finalizer it does nothing, and the data
-// and claims stay.
+// finalize completes the deletion of a Site: with deletionPolicy Delete, it deletes the data and the
+// claims, and then it removes the finalizer. Without the finalizer it does nothing, and the data and
+// claims stay.
 func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
 	site := s.site
 	if site.DeletionTimestamp.IsZero() {
@@ -38,7 +39,7 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
 	if !controllerutil.ContainsFinalizer(site, v1alpha1.SiteFinalizer) {
 		return finish, nil
 	}
-	if site.Spec.DeletionPolicy == v1alpha1.DeletionDelete { // it may have been changed to Retain after the deletion
+	if site.Spec.DeletionPolicy == v1alpha1.DeletionDelete { // the policy may have been changed to Retain after the deletion
 		wait, err := r.erase(ctx, s)
 		if err != nil || wait > 0 {
 			s.requeueAfter = wait
@@ -48,9 +49,10 @@ func (r *Reconciler) finalize(ctx context.Context, s *scope) (step, error) {
 	return leave, r.setFinalizer(ctx, site, false)
 }
 
-// erase deletes the Site's data and then its claims, so that after a crash the claim still has the
-// key of the remaining data. It returns the delay before the next attempt, or zero if all is
-// deleted.
+// erase waits for r.Drain after the deletion of the Site. Then it deletes the Site's data, and then
+// its claims, so that after a crash the claim still has the key of the remaining data. It deletes
+// neither data nor claims that the Site does not hold. It returns the delay before the next attempt,
+// or zero if all is deleted.
 func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error) {
 	site := s.site
 	claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: site.SiteID()})
@@ -77,7 +79,7 @@ func (r *Reconciler) erase(ctx context.Context, s *scope) (time.Duration, error)
 }
 
 // eraseRecords deletes the data with the key of the claim. It returns the delay before the next attempt, or
-// zero if all is deleted.
+// zero if all is deleted. If it waits for something, s.found.failed says for what.
 func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, claim *v1alpha1.SiteClaim) (time.Duration, error) {
 	siteKey := claim.Spec.SiteKey
 	if bad, err := r.storedElsewhere(ctx, s.site, claim); err != nil {
@@ -104,7 +106,7 @@ func (r *Reconciler) eraseRecords(ctx context.Context, s *scope, claim *v1alpha1
 	return 0, nil
 }
 
-// sweep deletes all objects with the key. It reports whether some remain.
+// sweep deletes the objects of all recordKinds with the site key. It reports whether objects remain.
 func (r *Reconciler) sweep(ctx context.Context, namespace, siteKey string) (left bool, err error) {
 	ours := fields.OneTermEqualSelector(siteKeyField, siteKey)
 	for _, kind := range recordKinds {
@@ -116,7 +118,7 @@ func (r *Reconciler) sweep(ctx context.Context, namespace, siteKey string) (left
 			if first == "" {
 				break
 			}
-			if first == last { // the last batch did not delete it
+			if first == last { // the last batch did not delete this object
 				return true, nil
 			}
 			if err := r.deleteBatch(ctx, kind, namespace, ours); err != nil {

@@ -36,7 +36,7 @@ var (
 )
 
 // expose creates the Ingress or HTTPRoute for spec.exposure, if the operator allows it, and deletes
-// those that are no longer wanted or allowed. It does not depend on the storage.
+// objects of the exposure that are no longer wanted or allowed. It does not depend on the storage.
 func (r *Reconciler) expose(ctx context.Context, s *scope) (step, error) {
 	wanted, bad, err := r.decideExposure(s)
 	if err != nil {
@@ -70,7 +70,8 @@ func (r *Reconciler) expose(ctx context.Context, s *scope) (step, error) {
 // spec.exposure.
 func (r *Reconciler) decideExposure(s *scope) (wanted []client.Object, bad *verdict, err error) {
 	asked := s.site.Spec.Exposure
-	// Also without spec.exposure: an HTTPRoute may have been left by a crash.
+	// The check is also needed without spec.exposure: withdrawOthers then deletes an HTTPRoute that was
+	// left by a crash.
 	installed, err := r.gateways.installed(asked != nil && asked.HTTPRoute != nil)
 	switch {
 	case err != nil:

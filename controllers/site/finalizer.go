@@ -9,8 +9,9 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// ensureFinalizer sets the finalizer on a Site with deletionPolicy Delete and removes it from
-// others. It runs before the claims, so that no claimed data is left behind.
+// ensureFinalizer sets the finalizer on a Site with deletionPolicy Delete and removes it from a Site
+// with another policy. It runs before the claims, so that a Site whose data must be deleted has no
+// claims and no data without the finalizer.
 func (r *Reconciler) ensureFinalizer(ctx context.Context, s *scope) (step, error) {
 	want := s.site.Spec.DeletionPolicy == v1alpha1.DeletionDelete
 	if controllerutil.ContainsFinalizer(s.site, v1alpha1.SiteFinalizer) == want {

@@ -25,7 +25,7 @@ const formerRetry = 5 * time.Second
 // FormerConnections moves the Secrets with database connections that releases up to v0.1 published in
 // the controller's namespace to the connections namespace. It copies the Secrets at startup, without
 // waiting for the leader election, so that API servers of this release can serve at once. It deletes the
-// originals when Keep has passed since. It is a Runnable of a manager and runs in all replicas.
+// originals when Keep has passed since the copy. It is a Runnable of a manager and runs in all replicas.
 type FormerConnections struct {
 	// Client writes to kube-apiserver.
 	Client client.Client
@@ -66,7 +66,8 @@ func (f *FormerConnections) untilDone(ctx context.Context, failure string, pass 
 	})
 }
 
-// copy copies the Secrets that do not exist in To. Existing ones are newer.
+// copy copies the Secrets that do not exist in To. It does not change a Secret that exists there, which
+// is newer.
 func (f *FormerConnections) copy(ctx context.Context) error {
 	former, err := f.list(ctx)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 const (
 	// issuerDelay is the delay before the keys are fetched again after a failure.
 	issuerDelay = 20 * time.Second
-	// issuerInterval is the interval between successful checks.
+	// issuerInterval is the delay before the keys are fetched again after a success.
 	issuerInterval = 5 * time.Minute
 )
 
@@ -32,7 +32,7 @@ var (
 
 // checkIssuers fetches the keys of the Site's issuers in the same way as the API servers, and
 // reports failures in the status. Ready does not depend on the result, because tokens of other
-// issuers, and of keys that the API servers have cached, are still accepted.
+// issuers, and tokens signed with keys that the API servers have cached, are still accepted.
 func (r *Reconciler) checkIssuers(ctx context.Context, s *scope) (step, error) {
 	specs := s.site.Spec.Access.Issuers
 	if len(specs) == 0 {
@@ -77,8 +77,8 @@ func (r *Reconciler) fetchKeys(ctx context.Context, specs []v1alpha1.Issuer) []e
 	return problems
 }
 
-// decideIssuers returns a verdict that names all issuers whose keys cannot be fetched. The reason
-// is that of the first one.
+// decideIssuers returns a verdict that names all issuers whose keys cannot be fetched. Its reason is
+// that of the first of these issuers. If there are none, it returns keysKnown.
 func decideIssuers(specs []v1alpha1.Issuer, problems []error) verdict {
 	decided := keysKnown
 	var messages []string
@@ -133,8 +133,8 @@ type issuerChecks struct {
 	known map[types.NamespacedName]issuerCheck
 }
 
-// find returns the result for a Site, and whether it is for the current issuers, those of its
-// class included, and has not expired.
+// find returns the result for a Site, which was completed by its class. The bool is false if there is
+// none, if it is for other issuers than those of the Site now, or if it has expired.
 func (c *issuerChecks) find(site *v1alpha1.Site, now time.Time) (issuerCheck, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// listTimeout is how long a scrape waits for the cache to sync. After it, the metrics of Sites are
-// missing.
+// listTimeout is how long a scrape waits for the cache to sync. After it, the scrape has no metrics of
+// Sites.
 const listTimeout = time.Second
 
 var (

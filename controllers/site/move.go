@@ -27,28 +27,31 @@ import (
 )
 
 const (
-	// moveRetry is the delay before a step of a move is tried again or checked again while writes are paused,
-	// and after a conflict.
+	// moveRetry is the delay before the next reconcile of a move after a conflict, after an error while writes
+	// are paused, and during a switch.
 	moveRetry = 300 * time.Millisecond
-	// moveWait is the delay before a move that is stalled, waits for a database or for the last changes, or
-	// has failed while writes are not paused, is checked again.
+	// moveWait is the delay before the next reconcile of a move that is stalled, waits for a database to be
+	// created or for the last changes to be copied, or had an error while writes were not paused.
 	moveWait = 5 * time.Second
 	// maxPause is the maximum time from the beginning of a pause of writes until the other storage is
-	// ready. Beyond it, the pause ends without a switch (giveUp). Switching back is not limited.
+	// ready. Beyond it, the pause ends without a switch (giveUp). If the switch had begun, the API servers
+	// first use the storage of before again. The time for this is not limited.
 	maxPause = time.Minute
-	// maxPauses is the number of pauses of writes in one direction after which the switch is given up
-	// (giveUp), if all records would have to be compared again.
+	// maxPauses is the maximum number of pauses of writes in one direction. If all records would have to be
+	// compared again after the last pause, the switch is given up (giveUp).
 	maxPauses = 3
-	// policyDelay is the time after which kube-apiserver applies the policy paddock-moved-records to a
-	// namespace that got the label.
+	// policyDelay is the time in which kube-apiserver is expected to apply the ValidatingAdmissionPolicy
+	// paddock-moved-records to a namespace after FencedLabel was set.
 	policyDelay = time.Second
-	// settleDelay is the time in which all API servers change to another storage.
+	// settleDelay is the time in which all API servers are expected to use another storage after it was
+	// published.
 	settleDelay = time.Second
-	// attemptEnd is the time by which an attempt of a delivery may exceed the timeout of its webhook,
-	// until its result is stored. quietDrain is the duration of MoveDraining without webhooks.
+	// attemptEnd is the time in which the result of an attempt of a delivery is expected to be stored after
+	// the timeout of its webhook. quietDrain is the duration of MoveDraining without webhooks.
 	attemptEnd = 5 * time.Second
 	quietDrain = time.Second
-	// eraseDelay is the time in which API servers end the work of a move that is rolled back.
+	// eraseDelay is the time in which the API servers are expected to stop copying for a move that is
+	// rolled back.
 	eraseDelay = 2 * time.Second
 	// returnRetry is the delay before a return to the former storage is tried again after a failure.
 	returnRetry = 5 * time.Minute
@@ -58,7 +61,7 @@ const (
 type MoveReconciler struct {
 	*Reconciler
 
-	// effects has an effect for the UID of each move, see inEffect.
+	// effects has the effect of each move, by its UID, see inEffect.
 	effects sync.Map
 }
 
@@ -71,7 +74,7 @@ func (r *MoveReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("sitemove").
 		For(&v1alpha1.SiteMove{}).
 		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(moveOfSite)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentReconciles, UsePriorityQueue: ptr.To(false)}). // as for Sites
+		WithOptions(controller.Options{MaxConcurrentReconciles: concurrentReconciles, UsePriorityQueue: ptr.To(false)}). // see watches.go
 		Complete(r)
 }
 
@@ -89,11 +92,11 @@ func moveOfSite(_ context.Context, obj client.Object) []reconcile.Request {
 // moveScope is the state of one reconcile of a SiteMove.
 type moveScope struct {
 	move *v1alpha1.SiteMove
-	// site is nil if there is no such Site.
+	// site is the Site of spec.siteName, or nil if it does not exist.
 	site *v1alpha1.Site
-	// target is the Site of spec.toSite. It is nil without spec.toSite, or if there is no such Site.
+	// target is the Site of spec.toSite. It is nil without spec.toSite, or if the Site does not exist.
 	target *v1alpha1.Site
-	// status is the status to write, without copy.
+	// status is the status to write, without copy, which the API servers write.
 	status v1alpha1.SiteMoveStatus
 	// waiting is what the move waits for, or nil.
 	waiting *verdict
@@ -155,8 +158,8 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: s.requeueAfter}, nil
 }
 
-// retryDelay returns the delay after an error. A pause of writes must not grow by the delays of the work queue.
-// In the other phases, a database that cannot be reached can be away for days.
+// retryDelay returns the delay after an error. A pause of writes must not grow by the delays of the work
+// queue. In the other phases the delay is longer, because a database can be unreachable for days.
 func retryDelay(phase v1alpha1.MovePhase, err error) time.Duration {
 	if phase.PausesWrites() || apierrors.IsConflict(err) {
 		return moveRetry
@@ -164,8 +167,8 @@ func retryDelay(phase v1alpha1.MovePhase, err error) time.Duration {
 	return moveWait
 }
 
-// claimOf returns the SiteClaim with the site key of the move, or nil. The Sites of the move may have been
-// deleted.
+// claimOf returns the SiteClaim with the site key of the move, or nil. It also finds the SiteClaim after
+// the Sites of the move were deleted.
 func (r *MoveReconciler) claimOf(ctx context.Context, s *moveScope) (*v1alpha1.SiteClaim, error) {
 	key := s.siteKey()
 	namespaces := []string{s.move.Namespace}
@@ -186,7 +189,7 @@ func (r *MoveReconciler) claimOf(ctx context.Context, s *moveScope) (*v1alpha1.S
 	return nil, nil
 }
 
-// step does the step of the phase. It changes the phase in the status when the step is done.
+// step takes the next step of the phase. It changes the phase in s.status when the phase is done.
 func (r *MoveReconciler) step(ctx context.Context, s *moveScope) error {
 	if s.crosses() && s.status.Phase != v1alpha1.MovePending {
 		if done, err := r.stepWithoutSite(ctx, s); done || err != nil {
@@ -252,7 +255,7 @@ func (r *MoveReconciler) since(s *moveScope) time.Duration {
 	return r.Now().Sub(s.status.PhaseTime.Time)
 }
 
-// stall reports why the move cannot continue.
+// stall reports why the move cannot continue, which is checked again after moveWait.
 func (s *moveScope) stall(reason, message string) {
 	s.stalled = &verdict{metav1.ConditionFalse, reason, message}
 	s.requeueAfter = moveWait
@@ -269,7 +272,8 @@ func (s *moveScope) stalledByPause(site *v1alpha1.Site) bool {
 	return true
 }
 
-// beginMove checks that the move is possible, and prepares the new database.
+// beginMove checks that the move is possible, prepares the new database, and publishes the connections of
+// the move to the API servers. It takes several reconciles, and then begins MoveCopying.
 func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	site := s.site
 	switch {
@@ -288,7 +292,7 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	if err := r.occupy(ctx, s); err != nil { // move_status.go
 		return err
 	}
-	if s.status.SiteKey != site.Status.SiteKey { // written before the move creates or reserves something, see abandon
+	if s.status.SiteKey != site.Status.SiteKey { // the status has the key before the move creates or reserves something, see abandon
 		s.status.SiteKey, s.requeueAfter = site.Status.SiteKey, time.Millisecond
 		return nil
 	}
@@ -352,7 +356,8 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
-// copyWhileServing waits for the API servers. Before a return, it opens the former storage.
+// copyWhileServing waits until the API servers have copied the data, and then begins MoveDraining. For a
+// return, it first unlocks the former storage, to which they copy.
 func (r *MoveReconciler) copyWhileServing(ctx context.Context, s *moveScope) error {
 	if s.status.Direction == v1alpha1.MoveBack {
 		if err := r.unfence(ctx, s, v1alpha1.MoveForward); err != nil {
@@ -372,7 +377,8 @@ func (r *MoveReconciler) copyWhileServing(ctx context.Context, s *moveScope) err
 	return nil
 }
 
-// drain waits until the attempts of deliveries in progress have ended.
+// drain waits as long as the attempts of deliveries in progress can take, and then begins the pause of
+// writes.
 func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 	hooks := &v1alpha1.WebhookList{}
 	if err := r.Client.List(ctx, hooks, client.InNamespace(s.serving().Namespace)); err != nil {
@@ -395,7 +401,8 @@ func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
-// endMove removes what the move needed.
+// endMove removes what a move that has ended leaves: the reservation in the SiteClaim, status.move of the
+// Sites, the Secrets with its connections, and its finalizer.
 func (r *MoveReconciler) endMove(ctx context.Context, s *moveScope) error {
 	r.effects.Delete(s.move.UID)
 	if controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {

@@ -9,8 +9,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
-// renewConnections publishes the connections of a move again if the Secrets have other credentials by
-// now. A move can wait for its decision for days. A Secret for another database is ignored.
+// renewConnections publishes the connections of a move again if the Secrets of its databases have other
+// credentials by now, because a move can wait for its decision for days. It ignores a Secret that names
+// another database. The credentials of provisioned databases are not renewed.
 func (r *MoveReconciler) renewConnections(ctx context.Context, s *moveScope) error {
 	if s.status.Phase == v1alpha1.MovePending || s.site == nil {
 		return nil
@@ -25,7 +26,8 @@ func (r *MoveReconciler) renewConnections(ctx context.Context, s *moveScope) err
 	return r.renewConnection(ctx, s, v1alpha1.MoveToName(s.move.Namespace), namespace, storage, s.status.Placement)
 }
 
-// renewConnection renews the connection in a Secret of the move to the storage of a Site in namespace.
+// renewConnection renews the connection in the Secret secretName of the move. storage is the storage of a
+// Site in namespace. placement is its database in a pool, or nil for that in the SiteClaim.
 func (r *MoveReconciler) renewConnection(ctx context.Context, s *moveScope, secretName, namespace string, storage *v1alpha1.Storage, placement *v1alpha1.Placement) error {
 	if storage == nil || storage.Postgres == nil || storage.Postgres.Provisioned != nil {
 		return nil

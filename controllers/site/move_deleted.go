@@ -11,8 +11,9 @@ import (
 	"github.com/paddock-health/paddock/controllers/site/provision"
 )
 
-// stepDeleted takes the next step if the Site was deleted, or created again with another storage. It
-// reports whether it did. It keeps the retained data writable, or the move open.
+// stepDeleted takes the next step if the Site was deleted, or created again with another storage. done
+// reports whether it did. If the retained data is in the former storage, it rolls the move back, which
+// unlocks that storage. If the data is in the new storage, it stalls the move, which does not end then.
 func (r *MoveReconciler) stepDeleted(ctx context.Context, s *moveScope) (done bool, err error) {
 	if s.site != nil {
 		if s.hasData(&s.site.Spec.Storage) {
@@ -36,7 +37,7 @@ func (r *MoveReconciler) stepDeleted(ctx context.Context, s *moveScope) (done bo
 	case s.status.Phase == v1alpha1.MoveRollingBack:
 		return false, nil
 	default:
-		if err := r.noteExternal(ctx, claim, s.status.From); err != nil { // MoveSwitching may have changed it
+		if err := r.noteExternal(ctx, claim, s.status.From); err != nil { // MoveSwitching may have changed the SiteClaim
 			return true, err
 		}
 		if s.status.Placement != nil {
@@ -62,7 +63,8 @@ func (s *moveScope) hasData(storage *v1alpha1.Storage) bool {
 	}
 }
 
-// whereData returns a text for people about the field of the SiteMove with the storage that has the data.
+// whereData returns a text for people that names the field of the SiteMove with the storage that has the
+// data.
 func (s *moveScope) whereData() string {
 	switch {
 	case !s.switched():
@@ -87,8 +89,9 @@ func sameDatabase(a, b *v1alpha1.Storage) bool {
 	return isProvisioned(a) == isProvisioned(b) && equality.Semantic.DeepEqual(a.Postgres.External, b.Postgres.External)
 }
 
-// leftByMove returns why a Site that has not been served must not use its storage, or nil: it was created
-// again during a SiteMove, and its data is in another storage. moving reports whether there is such a SiteMove.
+// leftByMove returns a verdict if a Site that has not been served was created again during a SiteMove, and
+// its data is in another storage than its own, which the Site must not use. Otherwise bad is nil. moving
+// reports whether a SiteMove of the site key, within the namespace, has begun to copy and has not ended.
 func (r *Reconciler) leftByMove(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (bad *verdict, moving bool, err error) {
 	moves := &v1alpha1.SiteMoveList{}
 	if err := r.Live.List(ctx, moves, client.InNamespace(site.Namespace)); err != nil {

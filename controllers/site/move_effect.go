@@ -10,7 +10,7 @@ import (
 type effect struct {
 	phase     v1alpha1.MovePhase
 	direction v1alpha1.MoveDirection
-	// began is PhaseTime, because a phase can be repeated.
+	// began is PhaseTime of the status. It distinguishes repetitions of a phase.
 	began time.Time
 	since time.Time
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// maxFormer is the maximum number of former Sites in a SiteClaim, see SiteClaimSpec.Former.
+// maxFormer is the maximum number of former Sites in a SiteClaim, see SiteClaimSpec.Former. Beyond it,
+// the oldest one is removed.
 const maxFormer = 8
 
 // crosses reports whether the move goes to a Site of another namespace.
 func (s *moveScope) crosses() bool { return s.move.Spec.ToSite != nil }
 
-// serving returns the Site that holds the siteID in the current phase. In MoveSwitching, it is the one
+// serving returns the Site that holds the siteID in the current phase. In MoveSwitching, it is the Site
 // that held the siteID when that phase began. It is nil if the Site no longer exists.
 func (s *moveScope) serving() *v1alpha1.Site {
 	if !s.crosses() {
@@ -59,7 +60,8 @@ func (r *MoveReconciler) findTarget(ctx context.Context, s *moveScope) error {
 	return err
 }
 
-// agrees reports whether the owner of the target wants the move. It is checked again before the switch.
+// agrees reports whether the owner of the target agrees to the move, by spec.takeOver and the same siteID
+// of a Site that is not being deleted. It is checked again before the switch.
 func (s *moveScope) agrees() bool {
 	return s.target != nil && s.target.DeletionTimestamp.IsZero() && s.target.SiteID() == s.site.SiteID() &&
 		s.target.Spec.TakeOver != nil && *s.target.Spec.TakeOver == v1alpha1.SiteName{Namespace: s.site.Namespace, Name: s.site.Name}
@@ -96,9 +98,10 @@ func awaitsItsMove(site *v1alpha1.Site) bool {
 	return accepted != nil && accepted.Reason == v1alpha1.ReasonAwaitingMove && accepted.ObservedGeneration == site.Generation
 }
 
-// webhooksThere reports whether the namespace to which the move goes has the Webhooks and WebhookEvents of
-// the other one. If it returns false without an error, the move is stalled. Pending deliveries go to the
-// webhook with the same name.
+// webhooksThere reports whether the namespace to which the current direction goes has Webhooks and
+// WebhookEvents with the names of those in the other namespace, because pending deliveries go to the
+// Webhook with the same name. If it returns false without an error, the move is stalled. It returns true
+// for a move within the namespace.
 func (r *MoveReconciler) webhooksThere(ctx context.Context, s *moveScope) (bool, error) {
 	if !s.crosses() {
 		return true, nil
@@ -140,7 +143,8 @@ func (r *MoveReconciler) namesOf(ctx context.Context, kind, namespace string) ([
 	return names, nil
 }
 
-// stepWithoutSite takes the next step if one of both Sites is gone. It reports whether it did.
+// stepWithoutSite takes the next step of a move to another namespace if one or both of its Sites no longer
+// exist. done reports whether it did. If done is false, the step of the phase follows.
 func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (done bool, err error) {
 	serving := s.serving()
 	if serving == nil {
@@ -190,7 +194,8 @@ func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (don
 	return false, nil
 }
 
-// awaitOther waits until the Site to which the SiteClaim was given is served, after the other Site was deleted.
+// awaitOther waits until other, the Site to which the SiteClaim was given, is served, and then ends the
+// phase. The Site that held the SiteClaim before was deleted. After maxPause, the move is stalled.
 func (r *MoveReconciler) awaitOther(ctx context.Context, s *moveScope, other *v1alpha1.Site) error {
 	s.requeueAfter = moveRetry
 	served, err := r.isServed(ctx, s, other)
@@ -205,9 +210,9 @@ func (r *MoveReconciler) awaitOther(ctx context.Context, s *moveScope, other *v1
 	return nil
 }
 
-// switchSite gives the SiteClaim to the other Site, and waits until the API servers use it. If that Site
-// cannot be used, it gives the SiteClaim back. No API server writes meanwhile: status.move of both Sites
-// has the phase Switching.
+// switchSite gives the SiteClaim to the other Site, and waits until the API servers use that Site. If that
+// Site cannot be used, switchSite gives the SiteClaim back. No API server writes meanwhile: status.move of
+// both Sites has the phase Switching.
 func (r *MoveReconciler) switchSite(ctx context.Context, s *moveScope) error {
 	s.requeueAfter = moveRetry
 	before, after := v1alpha1.SiteName{Namespace: s.move.Namespace, Name: s.move.Spec.SiteName}, s.target
@@ -244,8 +249,9 @@ func (r *MoveReconciler) switchSite(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
-// giveClaim sets a Site in the SiteClaim, by one update with a resourceVersion, if the Site with the name
-// before has it. held is false if another Site has it, or if it is gone.
+// giveClaim sets after in the SiteClaim, by one update with a resourceVersion, if the Site named before, or
+// an earlier Site with the name of after, holds the SiteClaim. It adds before to the former Sites. held is
+// false if another Site holds the SiteClaim, or if the SiteClaim does not exist.
 func (r *MoveReconciler) giveClaim(ctx context.Context, s *moveScope, before v1alpha1.SiteName, after *v1alpha1.Site) (held bool, err error) {
 	claim, err := find[v1alpha1.SiteClaim](ctx, r.Live, client.ObjectKey{Name: after.SiteID()})
 	if err != nil || claim == nil || claim.Spec.SiteKey != s.status.SiteKey {
@@ -277,8 +283,9 @@ func nameIn(ref v1alpha1.SiteReference) v1alpha1.SiteName {
 	return v1alpha1.SiteName{Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// isServed reports whether it is published to the API servers that a Site holds the siteID, and that its
-// storage is ready.
+// isServed reports whether the status of a Site says that it holds the siteID and that its storage is
+// ready, and whether the connection of the move to this storage is published. The API servers then serve
+// the Site.
 func (r *MoveReconciler) isServed(ctx context.Context, s *moveScope, site *v1alpha1.Site) (bool, error) {
 	if site.Status.ObservedGeneration != site.Generation || !isTrue(site, v1alpha1.ConditionAccepted) || !storageChecked(site, s.status.SiteKey) {
 		return false, nil

@@ -8,7 +8,8 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// pause locks the storage that serves the Site, so that no process writes to it, however late.
+// pause locks the storage that serves the Site, so that it also refuses writes that a process sends late,
+// and then begins MoveCatchingUp.
 func (r *MoveReconciler) pause(ctx context.Context, s *moveScope) error {
 	if r.tooLong(s) {
 		r.giveUp(s, "The storage could not be locked within the maximum pause of writes.")
@@ -27,7 +28,8 @@ func (r *MoveReconciler) pause(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
-// awaitCopy waits until both storages are the same.
+// awaitCopy waits until both storages have the same data, and then begins MoveSwitching. If that fails, it
+// ends the pause of writes.
 func (r *MoveReconciler) awaitCopy(ctx context.Context, s *moveScope) error {
 	c := s.copied()
 	switch {
@@ -47,8 +49,8 @@ func (r *MoveReconciler) awaitCopy(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
-// compareAgain ends a pause of writes, because all records must be compared again, which takes too long
-// for a pause.
+// compareAgain ends a pause of writes and begins MoveCopying again, because all records must be compared
+// again, which takes too long for a pause.
 func (r *MoveReconciler) compareAgain(ctx context.Context, s *moveScope) error {
 	if err := r.unfence(ctx, s, s.status.Direction); err != nil {
 		return err
@@ -63,8 +65,8 @@ func (r *MoveReconciler) tooLong(s *moveScope) bool {
 	return s.status.PausedTime != nil && r.Now().Sub(s.status.PausedTime.Time) > maxPause
 }
 
-// giveUp ends a move, or a return, without a switch: the Site stays where it is. The phase that follows,
-// MoveRollingBack or, for a return, MoveSwitched, unlocks the storage.
+// giveUp ends a move, or a return, without a switch: the Site keeps the storage that serves it. The phase
+// that follows, MoveRollingBack or, for a return, MoveSwitched, unlocks this storage.
 func (r *MoveReconciler) giveUp(s *moveScope, failure string) {
 	s.status.Failure = failure
 	if s.status.Direction == v1alpha1.MoveBack {

@@ -10,9 +10,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 )
 
-// reservedConnection returns the connection to the database of the pool that a move goes to. It first
-// chooses one, and writes it to the SiteClaim, so that no other Site takes the place. If the verdict is
-// not nil, it says why there is no connection. target is the Site with the new storage.
+// reservedConnection returns the connection to the database of the pool that a move goes to. If the
+// SiteClaim has no reserved database, it chooses one and writes it there, so that no other Site takes
+// the place. It notes the new and the former placement in s.status. If the verdict is not nil, it says
+// why there is no connection. target is the Site with the new storage.
 func (r *MoveReconciler) reservedConnection(ctx context.Context, s *moveScope, target *v1alpha1.Site) (dsn.Connection, *verdict, error) {
 	claim, err := r.claimOf(ctx, s)
 	if err != nil || claim == nil {
@@ -44,9 +45,10 @@ func (r *MoveReconciler) reservedConnection(ctx context.Context, s *moveScope, t
 	return r.placedConnection(ctx, claim.Spec.Reserved)
 }
 
-// switchPlacement writes the database of the pool that serves the Site after the switch to the SiteClaim:
-// the new one, or the former one. The other one remains reserved until the move has ended. A Site that
-// leaves the pool has its placement until then too, see releasePlacement.
+// switchPlacement writes to the SiteClaim which database of the pool serves the Site after the switch: the
+// new database, or the former one if former is true. The other database remains reserved until the move
+// has ended. If the storage after the switch is not in a pool, switchPlacement does nothing: the SiteClaim
+// keeps its placement until the move has ended, see releasePlacement.
 func (r *MoveReconciler) switchPlacement(ctx context.Context, s *moveScope, former bool) error {
 	serving, other := s.status.Placement, s.status.FormerPlacement
 	if former {

@@ -29,8 +29,10 @@ func (s *moveScope) to() *v1alpha1.Storage {
 	return to
 }
 
-// targetConnection returns the connection to the database of spec.to, which it provisions if it must.
-// If there is none yet, the scope has the reason. target is the Site with the new storage.
+// targetConnection returns the connection to the database of target, which is the Site with the new
+// storage. It provisions that database, or reserves it in the pool, if the storage says so. If the
+// connection does not exist yet, there is false, and s.waiting or s.stalled says why, unless s.status has
+// to be written first.
 func (r *MoveReconciler) targetConnection(ctx context.Context, s *moveScope, target *v1alpha1.Site) (connection dsn.Connection, there bool, err error) {
 	var bad *verdict
 	switch postgres := target.Spec.Storage.Postgres; {
@@ -58,9 +60,9 @@ func (r *MoveReconciler) targetConnection(ctx context.Context, s *moveScope, tar
 	return connection, true, nil
 }
 
-// beginProvisioning notes the name of the database that the move creates, before it does. The move
-// deletes only a database that it has created. begun is false if the move cannot create it, or if the
-// note has yet to be written.
+// beginProvisioning notes the name of the database that the move creates in s.status, before the database
+// is created, because the move deletes only a database that it has created. begun is false if the move
+// cannot create the database, which stalls the move, or if s.status has yet to be written.
 func (r *MoveReconciler) beginProvisioning(ctx context.Context, s *moveScope) (begun bool, err error) {
 	if s.status.ProvisionedName != "" {
 		return true, nil
@@ -87,7 +89,7 @@ func (r *MoveReconciler) beginProvisioning(ctx context.Context, s *moveScope) (b
 	return false, nil
 }
 
-// abandon ends a move that has not begun to copy.
+// abandon ends a move that has not begun to copy, and deletes the database that it has provisioned.
 func (r *MoveReconciler) abandon(ctx context.Context, s *moveScope) error {
 	if s.status.ProvisionedName != "" && s.siteKey() != "" {
 		if deleted, err := r.deleteProvisioned(ctx, s, s.to(), s.siteKey()); err != nil || !deleted {
@@ -98,8 +100,8 @@ func (r *MoveReconciler) abandon(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
-// deleteProvisioned deletes a provisioned database of the move with its data, unless it serves the Site by
-// now. deleted is false while some of it exists.
+// deleteProvisioned deletes a provisioned database of the move with its data. It keeps a database that
+// serves the Site by now, and then returns true. deleted is false while objects of the database exist.
 func (r *MoveReconciler) deleteProvisioned(ctx context.Context, s *moveScope, storage *v1alpha1.Storage, siteKey string) (deleted bool, err error) {
 	site := &v1alpha1.Site{Spec: v1alpha1.SiteSpec{Storage: *storage}}
 	site.Namespace = s.move.Namespace

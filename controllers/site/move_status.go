@@ -15,12 +15,13 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// moveOwner is the field manager of status.move of Sites, which the status of the Site controller
-// does not have.
+// moveOwner is the field manager of status.move of Sites. The Site controller, which has another field
+// manager, does not change this field.
 const moveOwner = client.FieldOwner("paddock-controller-move")
 
-// mirror sets status.move of the Site, which the API servers follow. With spec.toSite both Sites have it. The
-// one that does not hold the siteID is first, so that writes end there before they begin elsewhere.
+// mirror sets status.move of the Site, which the API servers follow. With spec.toSite it sets status.move
+// of both Sites. The Site that does not hold the siteID is first, so that writes end there before they
+// begin at the other Site. mirror skips a Site that is part of another move.
 func (r *MoveReconciler) mirror(ctx context.Context, s *moveScope) error {
 	if s.status.Phase == v1alpha1.MovePending {
 		return nil
@@ -68,7 +69,8 @@ func (r *MoveReconciler) occupy(ctx context.Context, s *moveScope) error {
 	return nil
 }
 
-// applyMove sets status.move of a Site, or removes it.
+// applyMove sets status.move of a Site, or removes it if reference is nil. If the Site has changed since it
+// was read, applyMove returns a conflict.
 func (r *MoveReconciler) applyMove(ctx context.Context, site *v1alpha1.Site, reference *v1alpha1.SiteMoveReference) error {
 	status := map[string]any{}
 	if reference != nil {
@@ -108,8 +110,9 @@ func (r *MoveReconciler) writeMove(ctx context.Context, s *moveScope) error {
 	if equality.Semantic.DeepEqual(before, s.status) {
 		return nil
 	}
-	// With the resourceVersion that was read, so that a controller that was paused, and is no longer the
-	// leader, does not write an earlier phase. A report of an API server meanwhile causes a conflict, too.
+	// The write has the resourceVersion that was read, so that a process that was suspended, and is no
+	// longer the leader, does not write an earlier phase. It is also refused with a conflict if an API
+	// server has reported meanwhile.
 	return apply.Status(ctx, r.Client, s.move, &s.status)
 }
 

@@ -19,12 +19,14 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// inCluster reports whether the source of a direction is storage in the cluster.
+// inCluster reports whether the source of a direction is storage in the cluster. The source is the storage
+// from which the data is copied. It is the former storage in the direction MoveForward, and the new
+// storage, which is always Postgres, in the direction MoveBack.
 func inCluster(s *moveScope, direction v1alpha1.MoveDirection) bool {
 	return direction == v1alpha1.MoveForward && s.status.From.Type == v1alpha1.StorageCluster
 }
 
-// fence locks the source of a direction.
+// fence locks the source of a direction: the storage refuses writes.
 func (r *MoveReconciler) fence(ctx context.Context, s *moveScope, direction v1alpha1.MoveDirection) error {
 	if inCluster(s, direction) {
 		return r.labelFenced(ctx, s.move.Namespace, true)
@@ -70,8 +72,8 @@ func sourceName(s *moveScope, direction v1alpha1.MoveDirection) string {
 	return v1alpha1.MoveFromName(s.move.Namespace)
 }
 
-// eraseFormer deletes the data in the former storage. It returns the delay before the next attempt,
-// or zero if all is deleted.
+// eraseFormer unlocks the former storage and deletes the data of the Site there. It returns the delay
+// before the next attempt, or zero if all is deleted.
 func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Duration, error) {
 	if inCluster(s, v1alpha1.MoveForward) {
 		if err := r.labelFenced(ctx, s.move.Namespace, false); err != nil {
@@ -135,7 +137,7 @@ func (r *MoveReconciler) namedConnection(ctx context.Context, name, siteKey stri
 	return connection, err == nil, err
 }
 
-// labelFenced sets or removes FencedLabel on a namespace.
+// labelFenced sets or removes FencedLabel on a namespace. It does nothing if the namespace does not exist.
 func (r *MoveReconciler) labelFenced(ctx context.Context, name string, fenced bool) error {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))

@@ -13,8 +13,9 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// switchStorage makes the API servers use the other storage of the Site. If they cannot within the maximum
-// pause of writes, it makes them use the one of before again. No API server writes meanwhile.
+// switchStorage makes the API servers use the other storage of the Site. If that storage is not ready
+// within the maximum pause of writes, switchStorage makes them use the storage of before again. No API
+// server writes meanwhile.
 func (r *MoveReconciler) switchStorage(ctx context.Context, s *moveScope) error {
 	if s.crosses() {
 		return r.switchSite(ctx, s) // move_namespace.go
@@ -64,8 +65,8 @@ func (r *MoveReconciler) useStorage(ctx context.Context, s *moveScope, former bo
 	return false, nil
 }
 
-// settle waits until all API servers use the other storage, and then ends the phase. It reports whether
-// it did.
+// settle ends the phase settleDelay after the other storage was published. By then, all API servers are
+// expected to use it. settle reports whether it ended the phase.
 func (r *MoveReconciler) settle(s *moveScope) bool {
 	now := metav1.NewMicroTime(r.Now())
 	if s.status.ResumedTime == nil {
@@ -85,7 +86,7 @@ func (r *MoveReconciler) settle(s *moveScope) bool {
 }
 
 // isSwitched reports whether the current storage of the Site is ready and published to the API servers.
-// former is true for the storage of before the move.
+// former is true if storage is the one that the Site had before the move.
 func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *v1alpha1.Storage, former bool) (bool, error) {
 	site := s.site
 	if site.Status.ObservedGeneration != site.Generation || !storageChecked(site, s.status.SiteKey) {
@@ -110,8 +111,9 @@ func (r *MoveReconciler) isSwitched(ctx context.Context, s *moveScope, storage *
 	return there && wanted.SameDatabase(published), err
 }
 
-// awaitDecision keeps the former storage, locked, until the move is confirmed or undone. After a return
-// that failed, it first unlocks the new storage.
+// awaitDecision keeps the former storage, locked, until spec.decision is set. With Confirm, it deletes the
+// data in the former storage and completes the move. With RollBack, it begins the return. After a return
+// that failed, it first unlocks the new storage and locks the former one.
 func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error {
 	if s.status.Failure != "" { // a return failed, after which the new storage may be locked
 		if err := r.unfence(ctx, s, v1alpha1.MoveBack); err != nil {
@@ -145,7 +147,8 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 	return nil
 }
 
-// rollBack deletes the copy in the new database. The Site is served from the former storage.
+// rollBack unlocks the former storage, which serves the Site, and deletes the copy in the new database.
+// After a return, it first waits until the logs written since the switch are copied back.
 func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 	if err := r.unfence(ctx, s, v1alpha1.MoveForward); err != nil {
 		return err

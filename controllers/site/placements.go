@@ -152,7 +152,7 @@ func withNewer(cached []v1alpha1.SiteClaim, newer map[string]v1alpha1.SiteClaim)
 }
 
 // older reports whether resourceVersion a is smaller than b, which must be valid. An invalid a, such as
-// that of a cache that has no SiteClaims yet, is smaller than all others.
+// that of a cache that has no SiteClaims yet, is smaller than any b.
 func older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(cmp.Or(a, "1"), b)
 	return err != nil || order < 0

@@ -24,8 +24,9 @@ const roomDelay = time.Minute
 // notPlaced is the verdict for a Site that has no database of a pool.
 var notPlaced = verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has not been placed on a database."}
 
-// place returns the connection to the database of the pool that has the Site's records. It first
-// places a Site that has none, and writes the placement to the SiteClaim, which outlives the Site.
+// place returns the connection to the database of the pool that has the Site's records. If the Site
+// has no database yet, place chooses one and writes the placement to the SiteClaim, which outlives
+// the Site. If the verdict is not nil, it says why there is no connection.
 func (r *Reconciler) place(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
 	if s.siteClaim.Spec.Placement == nil {
 		if bad, err := r.choose(ctx, s); bad != nil || err != nil {
@@ -41,7 +42,7 @@ func (r *Reconciler) place(ctx context.Context, s *scope) (dsn.Connection, *verd
 	return connection, bad, err
 }
 
-// choose writes a placement to the SiteClaim. If the verdict is not nil, it says why there is no place.
+// choose writes a placement to the SiteClaim. If the verdict is not nil, it says why no database has room.
 func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
 	r.placements.Lock()
 	defer r.placements.Unlock()
@@ -59,9 +60,9 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
 	return nil, nil
 }
 
-// findRoom returns a database of the class's pool with room for another Site. current is the one that the
-// Site leaves, or nil. If the verdict is not nil, it says why there is no such database. The caller has
-// locked placements until it has written the placement.
+// findRoom returns the placement on a database of the class's pool with room for another Site. current is
+// the placement that the Site leaves, or nil. If the verdict is not nil, it says why no database has room.
+// The caller keeps placements locked until it has written the placement.
 func (r *Reconciler) findRoom(ctx context.Context, class *v1alpha1.SiteClass, region string, current *v1alpha1.Placement) (*v1alpha1.Placement, *verdict, error) {
 	if class == nil || class.Pool() == nil {
 		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to the name of such a SiteClass."}, nil
@@ -77,7 +78,7 @@ func (r *Reconciler) findRoom(ctx context.Context, class *v1alpha1.SiteClass, re
 	return &v1alpha1.Placement{ClassName: class.Name, Database: database.Name}, nil, nil
 }
 
-// updateClaim writes a SiteClaim, unless it has changed since it was read.
+// updateClaim writes a SiteClaim. If it has changed since it was read, updateClaim returns a conflict.
 func (r *Reconciler) updateClaim(ctx context.Context, claim *v1alpha1.SiteClaim) error {
 	if err := r.Client.Update(ctx, claim, apply.FieldOwner); err != nil {
 		return fmt.Errorf("update SiteClaim %s: %w", claim.Name, err)
@@ -86,8 +87,9 @@ func (r *Reconciler) updateClaim(ctx context.Context, claim *v1alpha1.SiteClaim)
 }
 
 // releasePlacement removes the placement of a Site that a SiteMove has moved out of its pool, after the
-// move has ended: until then it may return. A Site that has not been served may be created again during
-// the move, see storedElsewhere.
+// move has ended, because the Site can return to the pool until then. It keeps the placement while the
+// status of the Site does not have the site key: such a Site may have been created again during the move,
+// see storedElsewhere.
 func (r *Reconciler) releasePlacement(ctx context.Context, s *scope) error {
 	if s.siteClaim == nil || s.siteClaim.Spec.Placement == nil || s.site.Status.Move != nil ||
 		s.site.Status.SiteKey != s.siteClaim.Spec.SiteKey || isPooled(&s.site.Spec.Storage) {

@@ -58,8 +58,8 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 		return err
 	}
 	if bad != nil && bad.reason == v1alpha1.ReasonSecretsForbidden && r.SecretAccess == secrets.Namespaced {
-		// The right was revoked after mayReadSecret. Reconcile again, so that mayReadSecret reports it
-		// and the verdicts about the data stay.
+		// The right was revoked after mayReadSecret had checked it. In the next reconcile, mayReadSecret
+		// reports this, and the verdicts about the data stay.
 		s.lookAgain(apply.ConflictDelay)
 		return nil
 	}
@@ -89,8 +89,9 @@ func (r *Reconciler) postgresStorage(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// findConnection returns the connection to the Site's database, which it provisions if the Site has
-// spec.storage.postgres.provisioned. If the verdict is not nil, it says why there is no connection.
+// findConnection returns the connection to the Site's database. It provisions the database if the Site
+// has spec.storage.postgres.provisioned, and places the Site in the pool if the Site has
+// spec.storage.postgres.pool. If the verdict is not nil, it says why there is no connection.
 func (r *Reconciler) findConnection(ctx context.Context, s *scope) (dsn.Connection, *verdict, error) {
 	switch postgres := s.site.Spec.Storage.Postgres; {
 	case postgres.Provisioned != nil:
@@ -101,7 +102,7 @@ func (r *Reconciler) findConnection(ctx context.Context, s *scope) (dsn.Connecti
 	return r.connectionOf(ctx, s.site) // connection.go
 }
 
-// migrate migrates the tables to this release and sets the verdict schemaReady.
+// migrate migrates the tables to this release and sets s.found.schemaReady.
 func (r *Reconciler) migrate(ctx context.Context, conn *pgx.Conn, s *scope) error {
 	ctx, cancel := context.WithTimeout(ctx, r.DatabaseTimeout)
 	defer cancel()
@@ -126,7 +127,7 @@ func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, cla
 	adopted := claim.Spec.External != nil || claim.CreationTimestamp.Before(&site.CreationTimestamp)
 	neverPlaced := isPooled(&site.Spec.Storage) && claim.Spec.Placement == nil
 	if site.Status.SiteKey != key && (!adopted || neverPlaced) {
-		return "", nil // no connection was published for this key, so it has no rows
+		return "", nil // no connection was published for this key, so no database has rows of it
 	}
 	conn, bad, err := r.connectToErase(ctx, site, key)
 	if err != nil {
@@ -144,10 +145,10 @@ func (r *Reconciler) eraseDatabase(ctx context.Context, site *v1alpha1.Site, cla
 	return fmt.Sprintf("The database did not delete all rows within %s. The deletion continues.", r.DatabaseTimeout), nil
 }
 
-// connectToErase connects to the database of a Site that is being deleted, by the connection that the
-// API servers have. If there is none, or it fails, connectToErase uses the Secret of the database, whose
-// password may have been renewed since. It does not use a Secret that names another database than the
-// failed connection.
+// connectToErase connects to the database of a Site that is being deleted, by the connection that is
+// published to the API servers. If no connection is published, or it fails, connectToErase uses the
+// Secret of the database, in which the password may have been renewed since. It does not use a Secret
+// that names another database than the failed connection.
 func (r *Reconciler) connectToErase(ctx context.Context, site *v1alpha1.Site, key string) (*pgx.Conn, *verdict, error) {
 	published, there, err := r.publishedConnection(ctx, site.Namespace, key)
 	if err != nil {
@@ -173,7 +174,7 @@ func (r *Reconciler) connectToErase(ctx context.Context, site *v1alpha1.Site, ke
 	return conn, bad, nil
 }
 
-// formerConnection returns the connection to the database of a Site that is being deleted.
+// formerConnection returns the connection in the Secret of the database of a Site that is being deleted.
 func (r *Reconciler) formerConnection(ctx context.Context, site *v1alpha1.Site) (dsn.Connection, *verdict, error) {
 	if site.Spec.Storage.Postgres.Pool == nil {
 		return r.connectionOf(ctx, site)

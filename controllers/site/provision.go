@@ -74,8 +74,9 @@ func (r *Reconciler) provisionDatabase(ctx context.Context, s *scope) (dsn.Conne
 	return r.connectionTo(ctx, site, secret)
 }
 
-// viewDatabase reads the objects of a database. Those of CloudNativePG are read from
-// kube-apiserver, because the cache cannot have them while their kinds are missing.
+// viewDatabase reads the objects of a database. The Cluster of CloudNativePG is read from
+// kube-apiserver, because the cache cannot have it while its kind is not installed. It is not read if
+// the Site has another engine and the database has a volume.
 func viewDatabase(ctx context.Context, cached, live client.Reader, site *v1alpha1.Site) (provision.Objects, error) {
 	name := provision.NameOf(site)
 	key := client.ObjectKey{Namespace: site.Namespace, Name: name}
@@ -110,9 +111,10 @@ func (r *Reconciler) readerOf(name string, object client.Object) client.Reader {
 	return r.databases(name)
 }
 
-// findElsewhere returns why the Site must not create or adopt a database, or nil: the namespace has one
-// with the other name. own are the objects of the Site's database. A Site that has used its database may
-// have both, while it is moved.
+// findElsewhere returns a verdict if the namespace has a provisioned database with the other of both names,
+// because the Site must then not create or adopt a database. own are the objects of the Site's own
+// database. It returns nil for a Site that has used its own database: such a Site can have both while it
+// is moved.
 func findElsewhere(ctx context.Context, cached, live client.Reader, site *v1alpha1.Site, own provision.Objects) (*verdict, error) {
 	if own.Any() && site.Status.SiteKey != "" {
 		return nil, nil
@@ -127,12 +129,13 @@ func findElsewhere(ctx context.Context, cached, live client.Reader, site *v1alph
 		"Namespace %q has the database %s. To use its data, set spec.storage.postgres.provisioned.name to %s. Otherwise delete it.", site.Namespace, other, other)}, nil
 }
 
-// storedInProvisioned returns why a Site with other storage must not use it, or nil: the namespace has a
-// provisioned database with the site key of the SiteClaim.
+// storedInProvisioned returns a verdict if the namespace has a provisioned database with the site key of
+// the SiteClaim, because a Site with other storage must then not use that storage. Otherwise it returns
+// nil.
 func (r *Reconciler) storedInProvisioned(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (*verdict, error) {
 	for _, name := range provision.Names {
 		provisioned := &v1alpha1.Site{Spec: v1alpha1.SiteSpec{Storage: v1alpha1.Storage{Postgres: &v1alpha1.PostgresStorage{
-			Provisioned: &v1alpha1.ProvisionedPostgres{Engine: v1alpha1.EngineCloudNativePG, Name: name}, // the Cluster is read too
+			Provisioned: &v1alpha1.ProvisionedPostgres{Engine: v1alpha1.EngineCloudNativePG, Name: name}, // with this engine, viewDatabase reads the Cluster, too
 		}}}}
 		provisioned.Namespace = site.Namespace
 		objects, err := viewDatabase(ctx, r.databases(name), r.Live, provisioned)
@@ -181,13 +184,13 @@ func decideProvision(site *v1alpha1.Site, siteKey string, objects provision.Obje
 }
 
 // ensureCredentials returns the Secret of the database, and creates it if it is missing. If the
-// data exists, the new Secret has the password of the published connection, which must be one to this
-// database.
+// data exists, the new Secret has the password of the published connection. If no connection to this
+// database is published, the verdict says that the Secret is missing.
 func (r *Reconciler) ensureCredentials(ctx context.Context, site *v1alpha1.Site, o provision.Options, dataThere bool) (*corev1.Secret, *verdict, error) {
 	name := client.ObjectKey{Namespace: site.Namespace, Name: provision.NameOf(site)}
 	secret, err := find[corev1.Secret](ctx, r.siteSecrets(), name)
 	if err == nil && secret == nil {
-		secret, err = find[corev1.Secret](ctx, r.Live, name) // the cache has only one type and may be stale
+		secret, err = find[corev1.Secret](ctx, r.Live, name) // the cache has only Secrets of type SecretTypeDSN, and may be stale
 	}
 	switch {
 	case apierrors.IsForbidden(err):

@@ -42,8 +42,9 @@ var databaseKinds = map[v1alpha1.PostgresEngine][]schema.GroupVersionKind{
 	},
 }
 
-// deleteDatabases deletes the Site's provisioned database, and the one that it moves to or from if it
-// has the same engine. It returns the delay before the next check, or zero if all objects are deleted.
+// deleteDatabases deletes the provisioned databases of the Site's engine: its own and, during a SiteMove,
+// the one with the other name. It returns the delay before the next check, or zero if all objects are
+// deleted.
 func (r *Reconciler) deleteDatabases(ctx context.Context, s *scope, siteKey string) (time.Duration, error) {
 	for _, name := range provision.Names {
 		if wait, err := r.deleteDatabase(ctx, s, name, siteKey); err != nil || wait > 0 {
@@ -54,7 +55,8 @@ func (r *Reconciler) deleteDatabases(ctx context.Context, s *scope, siteKey stri
 }
 
 // deleteDatabase deletes the provisioned database with a name and the Site's engine, whether or not it
-// runs. It returns the delay before the next check, or zero if all objects are deleted.
+// runs. It returns the delay before the next check, or zero if all objects are deleted. With a delay,
+// s.found.failed says why objects still exist.
 func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, name, siteKey string) (time.Duration, error) {
 	var left string
 	for _, kind := range databaseKinds[s.site.Spec.Storage.Postgres.Provisioned.Engine] {

@@ -23,7 +23,7 @@ import (
 
 // Reconciler reconciles Sites.
 type Reconciler struct {
-	// Client reads Sites from a cache, and writes to kube-apiserver.
+	// Client reads from a cache, and writes to kube-apiserver.
 	Client client.Client
 	// Live reads from kube-apiserver. It is used where a stale cache would cause a wrong decision.
 	Live client.Reader
@@ -44,8 +44,9 @@ type Reconciler struct {
 	SecretAccess secrets.Access
 	// Dial opens connections to the databases of Sites.
 	Dial dsn.Dial
-	// DatabaseTimeout limits the statements of one step on a database, so that databases that do not
-	// respond do not occupy all workers. A migration of the schema must end within it.
+	// DatabaseTimeout is the maximum duration of the statements of one step on a database, so that
+	// databases that do not respond do not occupy all workers. A migration of the schema must end within
+	// it.
 	DatabaseTimeout time.Duration
 	// DialIssuers opens connections to the issuers of Sites.
 	DialIssuers discovery.Dial
@@ -97,7 +98,9 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=referencegrants,namespace=paddock-system,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=gateway.networking.k8s.io,resources=httproutes,resourceNames=paddock-facade,verbs=get;list;watch;create;patch;delete
 
-// Reconcile reconciles the claims, storage and exposure of one Site with its spec.
+// Reconcile reconciles the claims, storage and exposure of one Site with its spec, and reports them in
+// its status. It does nothing for a Site with PausedAnnotation, not even if the Site is being deleted.
+// For a Site that does not exist, it removes what was published for the Site.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	site := &v1alpha1.Site{}
 	switch err := r.Client.Get(ctx, req.NamespacedName, site); {

@@ -14,8 +14,8 @@ import (
 
 // scope is the state that the phases of one reconcile share.
 type scope struct {
-	// site is the Site as it was read, with the fields that its class completes. Other phases than that
-	// of the class do not change it.
+	// site is the Site as it was read, with the fields that its class completes. Only the phase that
+	// reads the class changes it.
 	site *v1alpha1.Site
 	// class is the class of the Site, or nil.
 	class *v1alpha1.SiteClass
@@ -86,7 +86,8 @@ type phase struct {
 	run  func(context.Context, *scope) (step, error)
 }
 
-// run runs the phases in order until one of them ends the reconcile.
+// run runs the phases in order until one of them ends the reconcile. After a conflict, it returns leave
+// without an error, and schedules the next reconcile.
 func (s *scope) run(ctx context.Context, phases ...phase) (step, error) {
 	for _, p := range phases {
 		next, err := p.run(ctx, s)

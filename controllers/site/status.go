@@ -17,8 +17,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
-// ownConditions are the conditions that the controller sets. The API servers set others, such as
-// StorageNearLimit, which the controller does not change.
+// ownConditions are the conditions that the controller sets. It does not change other conditions,
+// such as StorageNearLimit, which the API servers set.
 var ownConditions = []string{
 	v1alpha1.ConditionReady,
 	v1alpha1.ConditionReconciling,
@@ -54,7 +54,8 @@ func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Ti
 	if accepted.status == metav1.ConditionTrue {
 		status.URL = cmp.Or(found.url, site.Status.URL, publicURL+"/site/"+status.SiteID)
 	}
-	// In reverse order of the phases: summarise reports the last failed one, the root cause.
+	// The needs are in reverse order of the phases: summarise reports the last one that is not true,
+	// that of the earliest phase, which is the root cause.
 	needs := []verdict{storageReady, accepted}
 	verdicts := map[string]verdict{v1alpha1.ConditionAccepted: accepted, v1alpha1.ConditionStorageReady: storageReady}
 	if site.Spec.Storage.Type == v1alpha1.StoragePostgres {
@@ -93,7 +94,8 @@ func statusOf(site *v1alpha1.Site, found findings, publicURL string, now time.Ti
 	return status
 }
 
-// known returns the verdict of this reconcile, or else that of the existing condition.
+// known returns the verdict of this reconcile, or else that of the existing condition. Without either,
+// it returns a verdict with the status Unknown.
 func known(site *v1alpha1.Site, condition string, found *verdict) verdict {
 	if found != nil {
 		return *found
@@ -105,8 +107,8 @@ func known(site *v1alpha1.Site, condition string, found *verdict) verdict {
 }
 
 // summarise returns the conditions Ready, Reconciling and Stalled (kstatus). Ready is true if all
-// needs are true, and otherwise has the verdict of the last one that is not. Stalled is true if
-// nothing changes until a person acts.
+// needs are true and the Site is not being deleted. If a need is not true, Ready has the verdict of the
+// last such need. Stalled is true if nothing changes until a person acts.
 func summarise(needs []verdict, found findings, url string) (ready, reconciling, stalled verdict) {
 	ready = verdict{metav1.ConditionTrue, v1alpha1.ReasonServing, "The site is served at " + url + "."}
 	for _, v := range needs {
@@ -164,7 +166,8 @@ func sortConditions(conditions []metav1.Condition) {
 	slices.SortFunc(conditions, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
 }
 
-// event records a normal event about something else than a condition: see package announce.
+// event records a normal event about an action of the controller. Package announce records the events
+// about conditions.
 func (r *Reconciler) event(site *v1alpha1.Site, reason, note string) {
 	r.Recorder.Eventf(site, nil, corev1.EventTypeNormal, reason, "Reconcile", "%s", note)
 }

@@ -22,7 +22,7 @@ const siteKeyField = "spec.siteKey"
 // does not watch records.
 const foreignRecordsDelay = time.Minute
 
-// storage prepares the storage of the Site.
+// storage checks and prepares the storage of the Site. Its results are in s.found.
 func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
 	if s.siteClaim != nil {
 		bad, err := r.storedElsewhere(ctx, s.site, s.siteClaim)
@@ -43,8 +43,9 @@ func (r *Reconciler) storage(ctx context.Context, s *scope) (step, error) {
 	return proceed, r.clusterStorage(ctx, s)
 }
 
-// storedElsewhere returns why a Site must not use its storage, or nil: it has not been served with the data
-// of the SiteClaim, which is in another storage.
+// storedElsewhere returns a verdict if the data of the SiteClaim is in another storage than that of the
+// Site, which the Site must then not use. Otherwise, and for a Site that has been served with this data, it
+// returns nil.
 func (r *Reconciler) storedElsewhere(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (*verdict, error) {
 	if site.Status.SiteKey == claim.Spec.SiteKey {
 		return nil, nil
@@ -79,8 +80,9 @@ func foreignRecords(format string, args ...any) *verdict {
 	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(format, args...)}
 }
 
-// noteExternal writes the Secret of an external database to the SiteClaim, which outlives the Site. It does so
-// before the Site is served from that storage. With other storage, it removes the Secret from the SiteClaim.
+// noteExternal writes the Secret of an external database to the SiteClaim, which outlives the Site. With
+// other storage, it removes the Secret from the SiteClaim. It is called before the Site is served from
+// the storage.
 func (r *Reconciler) noteExternal(ctx context.Context, claim *v1alpha1.SiteClaim, storage *v1alpha1.Storage) error {
 	external := externalSecret(storage)
 	if equality.Semantic.DeepEqual(claim.Spec.External, external) {

@@ -47,7 +47,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 }
 
 // databaseObjects returns which objects a cache of the provisioned databases with a name has. The
-// controller's rights to watch are limited to one name, so each name has a cache.
+// controller may watch only objects with given names, and a watch selects one name, so each name has
+// its own cache.
 func databaseObjects(name string) map[client.Object]cache.ByObject {
 	named := func(name string) cache.ByObject {
 		return cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, name)}

@@ -13,12 +13,12 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// demand is the number of Sites that need a database of the pool and have none, by the region that they ask
-// for.
+// demand is the number of Sites that need a place in another database of the pool, by the region in their
+// spec, which may be empty.
 type demand struct{ byRegion map[string]int32 }
 
-// exceeds reports whether Sites remain that a further database of the template could take, when all free
-// places are taken, those of databases that are being created included.
+// exceeds reports whether more Sites that a database of the template can take wait than its existing
+// databases have free places, including databases that are being created.
 func (d *demand) exceeds(class *v1alpha1.SiteClass, states templateStates, placed map[string]int32) bool {
 	template := class.Template()
 	var waiting int32
@@ -80,8 +80,9 @@ func demandOf(class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha
 	return d
 }
 
-// needsDatabase reports whether a Site with storage in the class's pool has no database and there is none for
-// it, or has one that is drained and cannot leave it. claim is the SiteClaim of the Site, or nil.
+// needsDatabase reports whether a Site with storage in the class's pool waits for a database: either it has
+// no database and the Site controller has found none with room, or its database is drained and no other
+// database has room. claim is the SiteClaim of the Site, or nil.
 func needsDatabase(class *v1alpha1.SiteClass, site *v1alpha1.Site, claim *v1alpha1.SiteClaim, claims []v1alpha1.SiteClaim) bool {
 	if claim == nil || claim.Spec.Placement == nil {
 		c := meta.FindStatusCondition(site.Status.Conditions, v1alpha1.ConditionStorageReady)

@@ -29,8 +29,9 @@ const (
 
 // +kubebuilder:rbac:groups=paddock.health,resources=sitemoves,verbs=get;list;watch;create;delete
 
-// drain creates SiteMoves for the Sites of databases that are drained, and deletes those that have ended
-// or are no longer needed. It returns, for each database, why Sites of it are not moved.
+// drain creates SiteMoves for the Sites of databases that are drained. It deletes its SiteMoves that have
+// ended, and those that are no longer needed and have not begun. It returns messages by database, which say
+// why Sites of that database cannot be moved.
 func (r *Reconciler) drain(ctx context.Context, reader client.Reader, class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha1.SiteClaim) (map[string]string, error) {
 	moves := &v1alpha1.SiteMoveList{}
 	if err := reader.List(ctx, moves, client.MatchingLabels{v1alpha1.DrainLabel: class.Name}); err != nil {
@@ -44,7 +45,7 @@ func (r *Reconciler) drain(ctx context.Context, reader client.Reader, class *v1a
 		move := &moves.Items[i]
 		d.moves[client.ObjectKeyFromObject(move)] = move
 		switch {
-		case stuck(move): // other Sites are moved before it is tried again
+		case stuck(move): // other Sites are moved before a new SiteMove of this Site
 			if err := r.deleteMove(ctx, move); err != nil {
 				return nil, err
 			}
@@ -57,7 +58,7 @@ func (r *Reconciler) drain(ctx context.Context, reader client.Reader, class *v1a
 			return nil, err
 		}
 	}
-	for _, move := range d.moves { // those of Sites that have left the database, or need not leave it
+	for _, move := range d.moves { // the Sites of these SiteMoves have left the database, or need not leave it
 		if phase := move.Status.Phase; phase.Ended() || phase == v1alpha1.MovePending || phase == "" {
 			if err := r.deleteMove(ctx, move); err != nil {
 				return nil, err
@@ -90,8 +91,9 @@ func (r *Reconciler) deleteMove(ctx context.Context, move *v1alpha1.SiteMove) er
 	return nil
 }
 
-// moveRefused reports whether an error is about one object only, such as by a quota or an object of a tenant with
-// the same name, and logs it. It must not stop the drain for other tenants.
+// moveRefused reports whether an error concerns one SiteMove only, for example because of a quota, or
+// because a tenant has a SiteMove with the same name. It logs such an error, which must not stop the drain
+// for other tenants.
 func moveRefused(ctx context.Context, err error) bool {
 	if !apierrors.IsAlreadyExists(err) && apply.Refusal(err) == "" {
 		return false
@@ -105,7 +107,8 @@ type drain struct {
 	class  *v1alpha1.SiteClass
 	claims []v1alpha1.SiteClaim
 	sites  map[types.UID]*v1alpha1.Site
-	// moves are the SiteMoves of the drain, without those that are needed.
+	// moves are the SiteMoves of the drain. moveAway removes the SiteMoves of Sites that have yet to leave
+	// their database, so that those that are no longer needed remain.
 	moves map[types.NamespacedName]*v1alpha1.SiteMove
 	// moving is the number of SiteMoves that have not ended.
 	moving int
@@ -116,7 +119,8 @@ type drain struct {
 }
 
 // moveAway creates a SiteMove for the Site of a SiteClaim, if the Site is in a database that is drained and
-// can be moved now.
+// can be moved now. It counts the Site in d.blocked or d.refused if there is no room or if kube-apiserver
+// refuses the SiteMove.
 func (r *Reconciler) moveAway(ctx context.Context, d *drain, claim *v1alpha1.SiteClaim) error {
 	placement := claim.Spec.Placement
 	if placement == nil || placement.ClassName != d.class.Name {

@@ -25,7 +25,7 @@ import (
 )
 
 // countInterval is the minimum interval between two reconciles of a SiteClass whose spec has not changed.
-// Each reads all Sites and SiteClaims, and each Site that is created changes a SiteClass several times.
+// A reconcile reads all Sites and SiteClaims, and each Site that is created causes several reconciles.
 const countInterval = time.Second
 
 // Reconciler reconciles SiteClasses.
@@ -42,10 +42,11 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	// checked has the last check of the template of each class, by its name. SiteClasses are reconciled
-	// one after the other, so it needs no lock.
+	// checked has the last check of the template of each class, by the name of the class. SiteClasses are
+	// reconciled one after the other, so checked and counted need no lock.
 	checked map[string]*checkedTemplate
-	// counted has the last reconcile of each class, by its name.
+	// counted has the last reconcile of each class, by the name of the class. A reconcile that failed is
+	// removed, except after a conflict.
 	counted map[string]count
 }
 
@@ -68,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.SiteClass{}).
 		Watches(&v1alpha1.Site{}, handler.EnqueueRequestsFromMapFunc(classOfSite)).
 		Watches(&v1alpha1.SiteClaim{}, handler.EnqueueRequestsFromMapFunc(classOfClaim)).
-		WithOptions(controller.Options{UsePriorityQueue: ptr.To(false)}). // as for Sites
+		WithOptions(controller.Options{UsePriorityQueue: ptr.To(false)}). // for the reason in SetupWithManager of the Site controller
 		Complete(r)
 }
 
@@ -111,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case err == nil:
 		return ctrl.Result{RequeueAfter: r.interval(class)}, nil
 	}
-	delete(r.counted, req.Name) // a retry waits for the backoff of the queue
+	delete(r.counted, req.Name) // a retry waits only for the backoff of the queue
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
@@ -119,7 +120,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) interval(class *v1alpha1.SiteClass) time.Duration {
 	switch checked := r.checked[class.Name]; {
 	case class.Template() != nil && !class.DeletionTimestamp.IsZero():
-		return creationInterval // databases may be being deleted
+		return creationInterval // the deletion of its databases is checked
 	case class.Template() != nil && checked != nil && checked.interval() < drainInterval:
 		return checked.interval()
 	case class.Template() != nil || drains(class):

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// creationInterval is the interval between checks of the databases of a template while one of them is not
-	// ready or its change was rejected, and between reconciles of a class with a template that is being deleted.
+	// creationInterval is the interval between checks of the databases of a template while one of them is
+	// not ready, or a change of its objects was rejected. It is also the interval between reconciles of a
+	// class that has a template and is being deleted.
 	creationInterval = 5 * time.Second
-	// templateInterval is the interval between checks of the databases of a template, all of which are ready.
-	// Within it, changes by other clients are undone.
+	// templateInterval is the interval between checks of the databases of a template while all of them are
+	// ready. A check undoes changes that other clients have made to their objects.
 	templateInterval = 5 * time.Minute
 )
 
@@ -84,7 +85,7 @@ func (r *Reconciler) templateDatabases(ctx context.Context, class *v1alpha1.Site
 	return checked.states, nil
 }
 
-// check applies the objects of all databases of the template that exist.
+// check applies the objects of all databases of the template that exist, and returns their states.
 func (r *Reconciler) check(ctx context.Context, class *v1alpha1.SiteClass, placed map[string]int32) (templateStates, error) {
 	states := templateStates{}
 	for number := 1; number <= lastNumber(class, placed); number++ {

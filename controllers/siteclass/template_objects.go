@@ -122,7 +122,8 @@ func (r *Reconciler) ensureCredentials(ctx context.Context, class *v1alpha1.Site
 	return refused(r.Client.Create(ctx, secret, apply.FieldOwner), "Secret", key)
 }
 
-// refused returns the state of a database one of whose objects kube-apiserver rejected, or err.
+// refused returns the state of a database if err says that kube-apiserver rejected one of its objects. It
+// returns any other error.
 func refused(err error, kind string, key client.ObjectKey) (*databaseState, error) {
 	if refusal := apply.Refusal(err); refusal != "" {
 		return &databaseState{v1alpha1.PoolDatabaseCreating, fmt.Sprintf("kube-apiserver rejected %s %s: %s", kind, key, refusal)}, nil
@@ -133,7 +134,8 @@ func refused(err error, kind string, key client.ObjectKey) (*databaseState, erro
 	return nil, nil
 }
 
-// applyObjects applies the objects other than the Secret.
+// applyObjects applies the objects other than the Secret, and deletes the ScheduledBackup if the template
+// has no backup. The state that it returns is nil if all objects were applied.
 func (r *Reconciler) applyObjects(ctx context.Context, class *v1alpha1.SiteClass, database *v1alpha1.Site, options provision.Options) (*databaseState, error) {
 	for _, object := range provision.Render(database, options) {
 		err := apply.Ensure(ctx, r.Client, r.Live, object, apply.Covers)
@@ -151,7 +153,8 @@ func (r *Reconciler) applyObjects(ctx context.Context, class *v1alpha1.SiteClass
 	return nil, nil
 }
 
-// observe returns the state of a database whose objects exist.
+// observe returns the state of a database whose objects were applied. cluster is nil if the Cluster has
+// just been created.
 func (r *Reconciler) observe(ctx context.Context, database *v1alpha1.Site, cluster *unstructured.Unstructured) (databaseState, error) {
 	state := provision.Observe(database, provision.Objects{Cluster: cluster})
 	switch {
@@ -167,14 +170,15 @@ func (r *Reconciler) observe(ctx context.Context, database *v1alpha1.Site, clust
 	return databaseState{phase: v1alpha1.PoolDatabaseReady}, nil
 }
 
-// deleteDatabases deletes the databases of the template of a class that is deleted, if the template says so.
-// It returns what it waits for, or "". The caller has checked that no Site has data in them.
+// deleteDatabases deletes the databases of the template of a class that is being deleted, if the template
+// has deletionPolicy Delete. It returns what it waits for, or "". The caller has checked that no Site has
+// data in the databases.
 func (r *Reconciler) deleteDatabases(ctx context.Context, class *v1alpha1.SiteClass) (left string, err error) {
 	template := class.Template()
 	if template == nil || template.DeletionPolicy != v1alpha1.DeletionDelete {
 		return "", nil
 	}
-	// A Site that read the class before its deletion has been placed by then.
+	// The Site controller may have read the class before the deletion, and place a Site on a database.
 	if r.Now().Sub(class.DeletionTimestamp.Time) < placementTime {
 		return "time for placements", nil
 	}
@@ -215,8 +219,8 @@ func (r *Reconciler) deleteOurs(ctx context.Context, class *v1alpha1.SiteClass, 
 	return true, nil
 }
 
-// find reads an object from kube-apiserver. It reports whether the object exists, which it does not if its
-// kind does not.
+// find reads an object from kube-apiserver. It reports whether the object exists. If its kind is not
+// installed, it does not exist.
 func (r *Reconciler) find(ctx context.Context, key client.ObjectKey, into client.Object) (there bool, err error) {
 	switch err := r.Live.Get(ctx, key, into); {
 	case apierrors.IsNotFound(err) || missesKind(err):

@@ -21,8 +21,8 @@ import (
 	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
-// SecretPatience is the usual value of Reconciler.SecretPatience: long enough for the second of two
-// writes of a loaded API server.
+// SecretPatience is the value of Reconciler.SecretPatience outside of tests. It is long enough for a loaded
+// API server to create the Secret after the Webhook.
 const SecretPatience = 10 * time.Second
 
 // Reconciler reconciles the Secrets and the status of Webhooks.
@@ -59,7 +59,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=paddock.health,resources=webhooks,verbs=patch
 // +kubebuilder:rbac:groups=paddock.health,resources=webhooks/status,verbs=patch
 
-// Reconcile reconciles the Secrets and the status of one Webhook.
+// Reconcile reconciles the Secrets and the status of one Webhook. After a Webhook was deleted, it deletes
+// the Secret for the delivery process.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	hook := &v1alpha1.Webhook{}
 	err := r.Client.Get(ctx, req.NamespacedName, hook)

@@ -36,7 +36,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, hook *v1alpha1.Webhook) (
 	}
 	err = r.Client.Create(ctx, secret, apply.FieldOwner)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, nil // the watch triggers another reconcile
+		return nil, nil // it has another type, or the cache does not have it yet and its watch triggers a reconcile
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create Secret %s: %w", hook.SecretName(), err)

@@ -67,7 +67,8 @@ func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int, unprod
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, sentences(fmt.Sprintf("Events of the type %s are sent to %d active Webhooks.", event.Spec.EventType, taking), unproduced)}
 }
 
-// maxNamed is the maximum number of Webhooks that a message names. Others are omitted.
+// maxNamed is the maximum number of Webhooks that a message names. The names of further Webhooks are
+// omitted.
 const maxNamed = 5
 
 // deliver returns the verdict of the condition Delivering for the Webhooks of the type.

@@ -22,11 +22,12 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// accessRecords is how many Patients each site of benchAccess has. One in hiddenShare is hidden from nurses by the rules.
+// accessRecords is the number of Patients in each site of benchAccess. One in hiddenShare has a label
+// by which the privacy rules hide the Patient from nurses.
 const accessRecords, hiddenShare = 400, 40
 
-// accessManifest is a Site in a storage, with a ServiceAccount from which nothing is hidden (vet), and with another and a
-// user of an issuer that see what the privacy rules leave (nurse).
+// accessManifest is a Site and its callers: the ServiceAccount vet, from which nothing is hidden, and
+// the ServiceAccount nurse and the issuer's user nurse, which see what the privacy rules allow.
 const accessManifest = `
 apiVersion: v1
 kind: Namespace
@@ -68,7 +69,8 @@ spec:
   limits: {requestsPerSecond: 1000000, callerRequestsPerSecond: 1000000, burst: 1000000, concurrentSearches: 10000}
 %[3]s`
 
-// accessRules are two rules that both restrict nurses, and an issuer: its URL, CA and audience.
+// accessRules are two privacy rules that both restrict nurses, and an issuer with the URL %[1]s, the
+// CA %[2]s and the audience %[3]s.
 const accessRules = `  privacy:
     rules:
     - {name: very-restricted, match: {security: [{system: "http://terminology.hl7.org/CodeSystem/v3-Confidentiality", code: V}]}, allow: {groups: [chiefs]}}
@@ -87,16 +89,18 @@ const accessRules = `  privacy:
 // alone.
 type accessKind struct {
 	name string
-	// user is vet or nurse, and issued says that the token is the issuer's. The others are of ServiceAccounts.
+	// user is vet or nurse. issued says that the issuer signs the token; otherwise the token is that
+	// of a ServiceAccount.
 	user   string
 	issued bool
 	// ruled selects the site with two privacy rules and an issuer, audited the API server that records requests.
 	ruled, audited bool
 }
 
-// The API servers of benchAccess: one that records requests, and three of the build that does not. The baseline has one
-// for itself, so that its processor time is known while another kind is measured. The last one only writes the records:
-// the others then all have them in the same way, from a watch, and their indexes are laid out alike in memory.
+// The API servers of benchAccess: one that records requests, and three of the build that does not. The
+// baseline has an API server of its own, so that its processor time is known while another kind is
+// measured. fillServer only writes the records. The three servers that are measured then all get the
+// records from a watch, and have equal indexes in memory.
 const (
 	auditedServer = iota
 	baselineServer
@@ -115,8 +119,9 @@ func (k accessKind) server() int {
 	}
 }
 
-// accessKinds begin with the baseline, and the same again on another API server: how far its ratio is
-// from 1 is what the measurement itself is worth. Those that are everything together have the goals.
+// accessKinds begin with the baseline. The second kind is the same on another API server: the distance
+// of its ratio from 1 is the error of the measurement. Only kinds with both rules and audit have a
+// goal.
 var accessKinds = []accessKind{
 	{name: "a ServiceAccount's token alone", user: "vet"},
 	{name: "nothing more", user: "vet"},
@@ -126,7 +131,8 @@ var accessKinds = []accessKind{
 	{name: "two rules and audit, an issuer's token", user: "nurse", issued: true, ruled: true, audited: true},
 }
 
-// accessRequest is what clients ask for, and how much more than the baseline it may take.
+// accessRequest is a kind of request. goal is the maximum ratio of its processor time to that of the
+// baseline.
 type accessRequest struct {
 	name, path string
 	goal       float64
@@ -137,11 +143,12 @@ var accessRequests = []accessRequest{
 	{"family prefix, page of 20", "/patient?_total=none&_count=20&family=okaf", 1.20},
 }
 
-// benchAccess compares the processor time of reads and searches with the access rules of a site and its audit log with
-// that of the same requests with a ServiceAccount's token alone. That baseline comes from a site without rules or
-// issuers, by a caller from whom nothing is hidden, and from a build of the API server that records nothing (tag unaudited), since no
-// Site can turn its audit log off. RBAC decides in both. Each kind takes its turn together with the baseline, each with
-// an API server of its own, so that what slows the machine slows both.
+// benchAccess compares the processor time of reads and searches with privacy rules, issuers and the
+// audit log with that of a baseline: the same requests with a ServiceAccount's token alone. The
+// baseline uses a site without rules and issuers, and a caller from which nothing is hidden. Its API
+// server is a build that records nothing (tag unaudited), because no Site can turn off its audit log.
+// RBAC authorizes all requests. Each kind has its turns at the same time as the baseline, each with an
+// API server of its own, so that other load of the machine slows both.
 func benchAccess(ctx context.Context, o options, in installation) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-access")
 	if err != nil {
@@ -179,7 +186,7 @@ func benchAccess(ctx context.Context, o options, in installation) error {
 	return nil
 }
 
-// accessBench is the sites of one engine.
+// accessBench measures the sites of one engine.
 type accessBench struct {
 	in                   installation
 	issuer               *localissuer.Issuer
@@ -233,7 +240,7 @@ type accessCost struct{ own, baseline time.Duration }
 
 func (c accessCost) ratio() float64 { return float64(c.own) / float64(c.baseline) }
 
-// measure returns what each turn cost, for each kind but the baseline.
+// measure returns the costs of the turns. Element i has those of accessKinds[i+1].
 func (a *accessBench) measure(ctx context.Context, o options, request accessRequest) ([][]accessCost, error) {
 	workloads := make([]workload, len(accessKinds))
 	for i, kind := range accessKinds {
@@ -244,7 +251,7 @@ func (a *accessBench) measure(ctx context.Context, o options, request accessRequ
 		workloads[i] = workload{request.name, func(ctx context.Context, n int) error {
 			path := request.path
 			if strings.Contains(path, "%d") {
-				path = fmt.Sprintf(path, 1+n%(hiddenShare-1)) // those before the second that is hidden
+				path = fmt.Sprintf(path, 1+n%(hiddenShare-1)) // p-1 to p-39: p-0 and p-40 are hidden
 			}
 			return site.do(ctx, http.MethodGet, path, nil, http.StatusOK)
 		}}
@@ -266,7 +273,7 @@ func (a *accessBench) measure(ctx context.Context, o options, request accessRequ
 	return costs, nil
 }
 
-// turn measures one kind and the baseline at the same time, with the same number of requests.
+// turn measures one kind and the baseline at the same time, with nearly the same number of requests.
 func (a *accessBench) turn(ctx context.Context, o options, workloads []workload, kind int) (accessCost, error) {
 	var group errgroup.Group
 	took := make([]time.Duration, 2)
@@ -295,9 +302,9 @@ func (a *accessBench) turn(ctx context.Context, o options, workloads []workload,
 	return accessCost{own: took[0], baseline: took[1]}, group.Wait()
 }
 
-// lockstep holds the faster of two sides back until the other has made as many requests, but for lead. A server that gets
-// fewer requests batches fewer of them and wakes up more often for each: at rates of their own, the slower side would
-// spend more processor time on the same work.
+// lockstep keeps two sides at the same rate: a side that is lead requests ahead waits for the other
+// side. A server that gets fewer requests has smaller batches and wakes up more often per request. At
+// different rates, the slower side would therefore spend more processor time on the same work.
 type lockstep struct {
 	mu    sync.Mutex
 	moved *sync.Cond
@@ -331,8 +338,9 @@ func (l *lockstep) end() {
 	l.moved.Broadcast()
 }
 
-// preciselySpent is the processor time of a process in nanoseconds: /proc/pid/stat counts hundredths of a second, which
-// are several percent of a turn. Threads that ended are missing, but Go's stay.
+// preciselySpent returns the processor time of a process. It reads nanoseconds, because /proc/pid/stat
+// counts hundredths of a second, which are several percent of a turn. Threads that have ended are not
+// counted; the Go runtime keeps its threads.
 func preciselySpent(pid int) (time.Duration, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err == nil && len(threads) == 0 {
@@ -375,7 +383,8 @@ func (a *accessBench) open(ctx context.Context, ruled bool) error {
 	return err
 }
 
-// fill writes the same records into every site, and waits until every API server has them.
+// fill writes the records into the site with rules, or into the one without, and waits until each kind
+// that uses this site can read p-1.
 func (a *accessBench) fill(ctx context.Context, ruled bool) error {
 	site, err := a.siteAt(ctx, accessKind{user: "vet", ruled: ruled}, fillServer)
 	if err != nil {
@@ -404,7 +413,7 @@ func (a *accessBench) fill(ctx context.Context, ruled bool) error {
 	})
 }
 
-// site is a client of one kind.
+// site returns a client of the site, with the API server and the token of a kind.
 func (a *accessBench) site(ctx context.Context, kind accessKind) (*site, error) {
 	return a.siteAt(ctx, kind, kind.server())
 }

@@ -34,10 +34,10 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}
 `
 
-// recordGroup is that of the records.
+// recordGroup is the API group and version of the records.
 const recordGroup = "r4.fhir.paddock.health/v1alpha1"
 
-// listed is how many objects a list has.
+// listed is the number of objects that are created, and the size of a page.
 const listed = 500
 
 // benchAggregated compares Patients through kube-apiserver's aggregator with custom
@@ -49,7 +49,8 @@ func benchAggregated(ctx context.Context, o options, in installation) error {
 	return withPatients(ctx, in, func(client *http.Client, _ *localpostgres.Server) error { return compareObjects(ctx, o, in, client) })
 }
 
-// withPatients makes the site in Postgres, beside the demo site, and a client of kube-apiserver.
+// withPatients makes the site in Postgres, in addition to the demo site, and calls bench with a client
+// of kube-apiserver and the Postgres server, which it stops afterwards.
 func withPatients(ctx context.Context, in installation, bench func(*http.Client, *localpostgres.Server) error) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
 	if err != nil {
@@ -146,7 +147,7 @@ func (o objects) send(ctx context.Context, method, path, accept string, object [
 	return err
 }
 
-// ask sends a request and returns the answer.
+// ask sends a request and returns the body of the response. It fails unless the status is want.
 func (o objects) ask(ctx context.Context, method, path, accept string, object []byte, want int) ([]byte, error) {
 	url := o.host + "/apis/" + o.groupVersion + "/namespaces/" + o.namespaced + "/patients" + path
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(object))

@@ -27,7 +27,7 @@ const (
 	rawSite = 1_000_000
 )
 
-// archiveTables are the tables that an export reads, and those that an import writes.
+// exportedTables are the tables that an export reads, importedTables those that an import writes.
 var (
 	exportedTables = []string{"res", "hist", "claim"}
 	importedTables = []string{"res", "hist", "claim", "ix_tok", "ix_ref", "ix_text", "ix_date", "ix_pos"}
@@ -127,8 +127,8 @@ func benchArchive(ctx context.Context, o options, in installation) error {
 	return tellPeak(in)
 }
 
-// newArchive returns a folder with a new database, in which the set's site has its records. end removes
-// both.
+// newArchive returns a new folder and a new database, in which databaseSite has its records. end stops
+// the database server and removes the folder.
 func newArchive(ctx context.Context, o options, in installation) (dir string, d *database, end func(), err error) {
 	if dir, err = os.MkdirTemp("", "paddock-bench-archive"); err != nil {
 		return "", nil, nil, err
@@ -139,7 +139,8 @@ func newArchive(ctx context.Context, o options, in installation) (dir string, d 
 	return dir, d, func() { _ = d.server.Stop(); _ = os.RemoveAll(dir) }, nil
 }
 
-// archiveClients returns clients of the set's site and of a second one, once their rights are known.
+// archiveClients returns clients of databaseSite and of a second site, once the API server accepts
+// exports by both.
 func archiveClients(ctx context.Context, in installation, second string) (source, target *siteapi.Client, err error) {
 	if source, err = archiveClient(ctx, in, databaseSite); err == nil {
 		target, err = archiveClient(ctx, in, second)
@@ -147,7 +148,7 @@ func archiveClients(ctx context.Context, in installation, second string) (source
 	return source, target, err
 }
 
-// tellPeak tells the most memory that the API server ever had.
+// tellPeak prints the peak resident memory of the API server.
 func tellPeak(in installation) error {
 	process, err := procfs.NewProc(in.paddock.APIServers[0].Pid())
 	if err != nil {
@@ -161,10 +162,10 @@ func tellPeak(in installation) error {
 	return nil
 }
 
-// peak measures the most memory of this process.
+// peak measures the peak resident memory of this process.
 type peak struct{ process procfs.Proc }
 
-// newPeak begins a measurement: what was freed before does not count.
+// newPeak begins a measurement. Memory that was freed before does not count.
 func newPeak() (peak, error) {
 	debug.FreeOSMemory()
 	process, err := procfs.Self()
@@ -185,7 +186,8 @@ func took(work func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// addArchiveSite makes a second Site, and gives the ServiceAccounts of both the rights of administrators.
+// addArchiveSite makes a second Site, gives the ServiceAccounts of databaseSite and of the new Site
+// the rights of administrators, and waits until the new Site is Ready.
 func addArchiveSite(ctx context.Context, in installation, d *database, dir, name string) error {
 	file := filepath.Join(dir, "site.json")
 	if err := os.WriteFile(file, fmt.Appendf(nil, archiveManifest, unlimited, name), 0o600); err != nil {
@@ -210,7 +212,8 @@ func addArchiveSite(ctx context.Context, in installation, d *database, dir, name
 	return err
 }
 
-// archiveClient returns a client of a Site, once its rights are known.
+// archiveClient returns a client of a Site, once the API server accepts an export by it. It tries for
+// up to a minute.
 func archiveClient(ctx context.Context, in installation, site string) (*siteapi.Client, error) {
 	token, err := in.paddock.Token(ctx, site, "editor", "paddock.health/"+site+"/"+site, time.Hour)
 	if err != nil {
@@ -230,8 +233,8 @@ func archiveClient(ctx context.Context, in installation, site string) (*siteapi.
 	return nil, err
 }
 
-// copyOut copies the rows of the set's site out of tables, into files if keep is true. There they belong to
-// rawSite.
+// copyOut copies the rows of databaseSite out of tables, with rawSite as the number of the site. It
+// writes them to files in dir if keep is true, and discards them otherwise.
 func (d *database) copyOut(ctx context.Context, tables []string, dir string, keep bool) error {
 	return d.eachTable(ctx, tables, func(conn *pgx.Conn, table, columns string) error {
 		out := io.Discard

@@ -21,15 +21,15 @@ import (
 const (
 	// killedSite is the Site into which killed imports go.
 	killedSite = "killed"
-	// archiveKills is how often the program that exports is killed, and the one that imports.
+	// archiveKills is how often the export is killed, and how often the import is killed.
 	archiveKills = 3
 	// changedEvery and deletedEvery select the records that get a second version, and those that are deleted.
 	changedEvery, deletedEvery = 10, 97
 )
 
-// benchKilledArchive changes and deletes some records of a site, kills an export of it and its import into
-// another one at random times, and fails unless both are equal in the end, versions and tombstones
-// included.
+// benchKilledArchive changes and deletes some records of a site, kills an export of the site and the
+// import into another site at random times, kills and restarts the API server during the import, and
+// fails unless both sites are equal in the end, versions and tombstones included.
 func benchKilledArchive(ctx context.Context, o options, in installation) error {
 	dir, d, end, err := newArchive(ctx, o, in)
 	if err != nil {
@@ -90,8 +90,10 @@ func exportTo(ctx context.Context, client *siteapi.Client, site, folder string) 
 	return bulk.ExportNative(ctx, client, site, folder, &bulk.Progress{Out: io.Discard, Now: time.Now})
 }
 
-// killed runs kubectl-paddock until it ends by itself, and kills it archiveKills times before, each within
-// a time. It calls also, if set, while the last run begins. It returns how often the program was begun.
+// killed runs kubectl-paddock until it succeeds. It kills the first archiveKills runs, each after a
+// random time from a tenth of within to 1.1 times within, unless the run has ended before. It calls
+// also, if set, at the beginning of the run that is not killed, and fails if this run fails. It
+// returns the number of runs.
 func killed(ctx context.Context, o options, in installation, within time.Duration, also func() error, args ...string) (begun int, err error) {
 	for {
 		var output bytes.Buffer
@@ -120,7 +122,8 @@ func killed(ctx context.Context, o options, in installation, within time.Duratio
 	}
 }
 
-// change gives records a second version, and deletes others.
+// change gives some records a second version and deletes some other records, as selected by
+// changedEvery and deletedEvery. Practitioners stay unchanged.
 func (d *database) change(ctx context.Context) error {
 	site, pool, err := d.open(ctx, nil)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// benchByHand compares searches and writes of a site in Postgres with a handler and statements that
-// are written by hand for them, on tables made for them.
+// benchByHand compares searches and writes of a site in Postgres with a handler whose statements and
+// tables are written by hand for exactly these requests.
 func benchByHand(ctx context.Context, o options, in installation) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -46,7 +46,8 @@ type byHandBench struct {
 	tables   *pgxpool.Pool
 }
 
-// prepare makes the tables, and a process that serves the same answers from them.
+// prepare makes the tables, and starts a process that runs the hand-written statements on them and
+// responds with the bytes of the API's responses. It adds the process to all.
 func (b *byHandBench) prepare(ctx context.Context, all *processes) error {
 	if err := b.addRelated(ctx); err != nil {
 		return err
@@ -87,7 +88,7 @@ func (b *byHandBench) prepare(ctx context.Context, all *processes) error {
 	return err
 }
 
-// sameNumber checks that the statement by hand finds as many records as the search.
+// sameNumber returns an error unless the hand-written statement finds as many records as the search.
 func (b *byHandBench) sameNumber(ctx context.Context, s byHandSearch, answer []byte) error {
 	var bundle struct{ Entry []json.RawMessage }
 	if err := json.Unmarshal(answer, &bundle); err != nil {
@@ -135,11 +136,11 @@ func (b *byHandBench) readRatios() []ratio {
 	return all
 }
 
-// writesPerSecond is the rate of creates during the second turn of searches.
+// writesPerSecond is the rate of creates during the second measurement of searches.
 const writesPerSecond = 500
 
-// writeSteadily creates Patients until ctx ends. Each runs in a goroutine of its own, so that a slow
-// one does not delay the next.
+// writeSteadily creates Patients until ctx ends. Each create runs in a goroutine of its own, so that a
+// slow create does not delay the next one.
 func (b *byHandBench) writeSteadily(ctx context.Context) {
 	tick := time.NewTicker(time.Second / writesPerSecond)
 	defer tick.Stop()
@@ -148,7 +149,7 @@ func (b *byHandBench) writeSteadily(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			go func() { _ = b.site.create(ctx, n) }() // what cannot be written is missing from the rate, which is only a load
+			go func() { _ = b.site.create(ctx, n) }() // a failed create only makes the load a little smaller
 		}
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// handOf describes a handler that runs the statements by hand and answers with the files of a folder.
+// handOf describes a handler that runs the hand-written statements and responds with the files of the
+// folder Answers.
 type handOf struct {
 	URI, Answers string
 	Records      int
@@ -32,7 +33,7 @@ func serveByHand(ctx context.Context, description string) error {
 	if err != nil {
 		return err
 	}
-	config.MaxConns = 16 // as the engine has
+	config.MaxConns = 16 // the default of the engine
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func serveByHand(ctx context.Context, description string) error {
 	return (&http.Server{Handler: router, ReadHeaderTimeout: time.Second}).Serve(listener)
 }
 
-// createByHand stores a Patient in the table by hand.
+// createByHand stores a Patient in the table hand_patient.
 func createByHand(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 	text, err := io.ReadAll(r.Body)
 	var patient struct {
@@ -77,5 +78,5 @@ func createByHand(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 		return
 	}
 	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(text) // a client that went away is its own matter
+	_, _ = w.Write(text) // it fails only if the client has closed the connection
 }

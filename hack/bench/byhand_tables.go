@@ -13,7 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// byHandSearch is a search as the API has it, and the statement that a specialist writes for it.
+// byHandSearch is the path of a search in the API, and a statement on handTables that is written by
+// hand for it.
 type byHandSearch struct {
 	name, path, sql string
 	args            []any
@@ -69,8 +70,7 @@ func (b *byHandBench) addRelated(ctx context.Context) error {
 	return nil
 }
 
-// handTables have what the searches by hand need and nothing else. They have no history and no other
-// search parameters.
+// handTables have only what the hand-written searches need: no history and no other search parameters.
 const handTables = `
 	CREATE TABLE hand_patient (n int8 GENERATED ALWAYS AS IDENTITY, id text, identifier text, vet text, gender text, birth date, updated timestamptz, body text);
 	CREATE TABLE hand_vet (id text, family text, body text);
@@ -87,7 +87,7 @@ const handIndexes = `
 	CREATE INDEX ON hand_vet (family);
 	CREATE INDEX ON hand_related (patient)`
 
-// makeTables fills tables with the records of the site.
+// makeTables creates the tables, fills them with the records of the site, and then creates the indexes.
 func (d *database) makeTables(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := pool.Exec(ctx, handTables); err != nil {
 		return err

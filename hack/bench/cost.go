@@ -38,7 +38,8 @@ func (b *databaseBench) tellSize(ctx context.Context) error {
 	return rows.Err()
 }
 
-// cost is what the work so far took of the database's log.
+// cost has the bytes and syncs of the database's write-ahead log, and the writes through the API, so
+// far.
 type cost struct {
 	walBytes, walSyncs, writes float64
 }
@@ -61,14 +62,14 @@ func (b *databaseBench) cost(ctx context.Context, in installation) (c cost, err 
 	return c, err
 }
 
-// processes are those whose processor time is told: only one of the servers is at work in a
-// turn, which is the one that the turn is about.
+// processes are those whose processor time is reported. The time of all servers is added up, because
+// only the server that a turn measures works during the turn.
 type processes struct {
 	servers  []int
 	database int
 }
 
-// processorTime is what the servers have taken, the database with its sessions, and this
+// processorTime is the processor time of the servers, of the database with its sessions, and of this
 // process, which is the load generator.
 type processorTime struct{ server, database, client time.Duration }
 
@@ -77,11 +78,11 @@ func (t processorTime) since(before processorTime, requests int) processorTime {
 	return processorTime{(t.server - before.server) / each, (t.database - before.database) / each, (t.client - before.client) / each}
 }
 
-// userHZ is how many of the units of /proc/pid/stat are a second, on every architecture
-// that Go runs on.
+// userHZ is the number of clock ticks per second in /proc/pid/stat. It is the same on every
+// architecture that Go runs on.
 const userHZ = 100
 
-// spent tells the processor time so far; nobody's where there are no processes.
+// spent returns the processor time so far. It is zero if p is nil or if the processes cannot be read.
 func (p *processes) spent() (t processorTime) {
 	if p == nil {
 		return t
@@ -93,7 +94,7 @@ func (p *processes) spent() (t processorTime) {
 	for _, process := range all {
 		stat, err := process.Stat()
 		if err != nil {
-			continue // it ended meanwhile
+			continue // the process has ended meanwhile
 		}
 		spent := time.Duration(stat.CPUTime() * float64(time.Second))
 		switch {
@@ -110,8 +111,8 @@ func (p *processes) spent() (t processorTime) {
 	return t
 }
 
-// tell prints the cost of the writes since. Those of the floor handler are in it: what it
-// writes is the same.
+// tell prints the cost of the writes since before. The cost includes the log of what the floor handler
+// wrote, but writes counts only those through the API.
 func (c cost) tell(before cost) {
 	writes := c.writes - before.writes
 	if writes > 0 {

@@ -20,30 +20,31 @@ import (
 
 const (
 	databaseSite = "demo-postgres"
-	// vetsShare is how many records there are for one of them that is a practitioner.
+	// vetsShare says that one in vetsShare records is a Practitioner.
 	vetsShare = 33
-	// loadPortion is how many records are loaded as one.
+	// loadPortion is the number of records in one call of Load.
 	loadPortion = 2000
 )
 
-// benchSettings are for a machine that has the memory.
+// benchSettings are settings of Postgres for a machine with some gigabytes of free memory.
 var benchSettings = map[string]string{"shared_buffers": "1GB", "max_wal_size": "4GB", "track_wal_io_timing": "on"}
 
 // database is the database of a site, filled with the set's records.
 type database struct {
 	server *localpostgres.Server
-	// uri is how the administrator reaches it.
+	// uri is the connection string of the administrator.
 	uri, siteKey string
 	records      int
-	// rare is how many of the Patients are made rare.
+	// rare is the approximate number of Patients that makeRare changes. 0 changes none.
 	rare int
-	// loaded is from when until when one portion in the middle was loaded.
+	// loaded has the times before and after one portion in the middle was loaded.
 	loaded [2]time.Time
 }
 
 func (d *database) practitioners() int { return d.records / vetsShare }
 
-// startDatabase starts a server and makes the site that is kept there.
+// startDatabase starts a server, makes databaseSite, which has its records there, and waits until it
+// is Ready.
 func startDatabase(ctx context.Context, in installation, dir string) (*localpostgres.Server, error) {
 	server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, Settings: benchSettings})
 	if err != nil {
@@ -66,7 +67,7 @@ func startDatabase(ctx context.Context, in installation, dir string) (*localpost
 	return server, err
 }
 
-// newDatabase starts a server and fills the site that is kept there.
+// newDatabase starts a server, makes databaseSite, and fills it.
 func newDatabase(ctx context.Context, o options, in installation, dir string) (*database, error) {
 	server, err := startDatabase(ctx, in, dir)
 	if err != nil {
@@ -79,13 +80,14 @@ func newDatabase(ctx context.Context, o options, in installation, dir string) (*
 	return d, d.fill(ctx)
 }
 
-// databaseOf is the database of the site that is kept in a server, to be filled.
+// databaseOf returns the database of databaseSite in a server. It does not fill it.
 func databaseOf(ctx context.Context, o options, in installation, server *localpostgres.Server) (*database, error) {
 	key, err := in.paddock.Kubectl(ctx, "get", "siteclaim", databaseSite, "-o", "jsonpath={.spec.siteKey}")
 	return &database{server: server, uri: server.URL("demo"), siteKey: strings.TrimSpace(string(key)), records: o.records}, err
 }
 
-// sample are the records that are read by id: of those that the mix does not delete.
+// sample returns keys of records that are read by id. They are in the first half, of which mix deletes
+// none.
 func (d *database) sample() []store.Key {
 	keys := make([]store.Key, 2000)
 	for i := range keys {
@@ -95,7 +97,8 @@ func (d *database) sample() []store.Key {
 	return keys
 }
 
-// open is the engine over the database, with what watches its statements.
+// open returns the store of the site and its connection pool, which the caller closes. watch records the
+// statements of the pool, unless it is nil.
 func (d *database) open(ctx context.Context, watch *statements) (*postgres.Store, *pgxpool.Pool, error) {
 	config, err := postgres.Config(d.uri)
 	if err != nil {
@@ -112,12 +115,12 @@ func (d *database) open(ctx context.Context, watch *statements) (*postgres.Store
 	return site, pool, err
 }
 
-// put is the operation that stores the n-th record.
+// put returns the operation that stores the n-th record.
 func (d *database) put(n int) (store.Op, error) {
 	return putOf(d.text(n))
 }
 
-// putOf is the operation that stores a record.
+// putOf returns the operation that stores a record.
 func putOf(typeName, id string, text []byte) (store.Op, error) {
 	read, err := r4.Read(text, r4.Options{Type: typeName})
 	return store.Op{
@@ -154,8 +157,8 @@ func (d *database) fill(ctx context.Context) error {
 	return d.vacuum(ctx)
 }
 
-// vacuum does at once what autovacuum would do by and by. It takes longer than the engine's
-// sessions let a statement.
+// vacuum does at once what autovacuum would do over time. It opens a connection, because it takes
+// longer than the statement timeout of the engine's connections.
 func (d *database) vacuum(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, d.uri)
 	if err != nil {

@@ -20,16 +20,18 @@ import (
 )
 
 const (
-	// deliveriesPoll is how often receivers are read, deliveriesDeadline how long they may take.
+	// deliveriesPoll is the interval in which receivers are read. deliveriesDeadline limits how long the
+	// deliveries of a turn may take after its last event; then the set fails.
 	deliveriesPoll     = 20 * time.Millisecond
 	deliveriesDeadline = 5 * time.Minute
-	// hostileShare is the part of the highest rate at which good receivers are compared. It leaves
-	// time for the deliveries to as many hostile receivers.
+	// hostileShare is the part of the highest rate at which the good receivers are measured next to
+	// hostile receivers. The rest leaves time for the deliveries to the hostile receivers.
 	hostileShare = 0.1
-	// hostileGoal is how much longer the good receivers' p99 may be next to hostile ones.
+	// hostileGoal is the maximum ratio of the good receivers' p99 next to hostile receivers to that
+	// alone.
 	hostileGoal = 1.5
-	// hostileSettling is how long programs have to learn of the hostile webhooks before events are sent:
-	// what kubectl and the controller take for ten webhooks is not what their receivers cost.
+	// hostileSettling is the time between the creation of the hostile webhooks and the first event.
+	// The work of kubectl and the controller for new webhooks is not part of the measurement.
 	hostileSettling = 3 * time.Second
 	// hostileRecovery is how long hostile receivers may have an effect after they are gone.
 	hostileRecovery = 5 * time.Second
@@ -56,8 +58,7 @@ type fan struct {
 	receivers []*localreceiver.Receiver
 }
 
-// hostileAnswers are how the hostile receivers answer. There are two webhooks more, to addresses
-// that are not allowed.
+// hostileAnswers returns how the hostile receivers answer. forbiddenURLs are two more hostile webhooks.
 func hostileAnswers(trap string) []localreceiver.Misbehaviour {
 	return []localreceiver.Misbehaviour{
 		localreceiver.AnswerNothing, localreceiver.AnswerHeaderOnly, localreceiver.AnswerGigabyte, localreceiver.AnswerGigabyteOfHeader,
@@ -70,9 +71,9 @@ func hostileAnswers(trap string) []localreceiver.Misbehaviour {
 
 var forbiddenURLs = []string{"https://kubernetes.default.svc/hook", "https://169.254.169.254/hook"}
 
-// benchDeliveries measures events from their acceptance to the receivers, in both storages: how
-// many a second, how long they take at half of that rate, and how much longer they take next to
-// hostile receivers.
+// benchDeliveries measures the deliveries of events in both storages: how many events per second reach
+// all receivers, how long they take from their acceptance at half of that rate, and how much longer
+// they take next to hostile receivers.
 func benchDeliveries(ctx context.Context, o options, in installation) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-deliveries")
 	if err != nil {
@@ -104,7 +105,7 @@ func benchDeliveries(ctx context.Context, o options, in installation) error {
 	return nil
 }
 
-// deliveriesBench is the events of one site.
+// deliveriesBench publishes events to one site and measures their deliveries.
 type deliveriesBench struct {
 	in        installation
 	namespace string
@@ -112,7 +113,7 @@ type deliveriesBench struct {
 	turns     int
 }
 
-// deliveryTurn is what one turn came to: how many events a second reached all receivers, and how
+// deliveryTurn is the result of one turn: how many events per second reached all receivers, and how
 // long each delivery took.
 type deliveryTurn struct {
 	perSecond float64
@@ -158,9 +159,9 @@ func (b *deliveriesBench) run(ctx context.Context, o options) error {
 // hostileTurns are the turns that are compared.
 var hostileTurns = []string{"alone", "next to new hostile receivers", "next to hostile receivers afterwards"}
 
-// compare measures the good receivers of a fan alone and next to hostile ones, in turns. The
-// hostile webhooks of each round are new: in their first turn most breakers are closed at first,
-// in their second one most are open.
+// compare measures the good receivers of a fan alone and next to hostile receivers, in turns. The
+// hostile webhooks of each round are new. Most of their circuit breakers are closed at the beginning
+// of the first turn next to them, and open in the second turn.
 func (b *deliveriesBench) compare(ctx context.Context, o options, f *fan, pace rate.Limit) error {
 	took := make([][]time.Duration, len(hostileTurns))
 	var requests int64
@@ -265,8 +266,8 @@ func (b *deliveriesBench) turn(ctx context.Context, f *fan, o options, pace rate
 	return t, nil
 }
 
-// publish sends events for the length of a turn, and returns how many. Each has a subject of its
-// own: those of one subject would wait for each other.
+// publish sends events for the length of a turn, and returns how many. Each event has a subject of its
+// own, because events with the same subject are delivered one after the other.
 func (b *deliveriesBench) publish(ctx context.Context, eventType, prefix string, o options, pace rate.Limit) (int, error) {
 	limiter := rate.NewLimiter(pace, 1)
 	turn, stop := context.WithTimeout(ctx, o.turn)
@@ -295,8 +296,8 @@ func (b *deliveriesBench) publish(ctx context.Context, eventType, prefix string,
 	return published, failed
 }
 
-// turnsNextToHostile makes hostile webhooks for the same events, takes two turns and deletes them.
-// It also returns how many requests they got.
+// turnsNextToHostile makes hostile webhooks for the same events, takes two turns and deletes the
+// webhooks. It also returns how many requests the hostile receivers got.
 func (b *deliveriesBench) turnsNextToHostile(ctx context.Context, f *fan, o options, pace rate.Limit) (turns []deliveryTurn, requests int64, err error) {
 	trap := localreceiver.Start()
 	defer trap.Close()

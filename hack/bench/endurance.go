@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// benchEndurance gives a practice's day as many turns as asked for, one after the other,
-// and tells what the last comes to beside the second: what autovacuum has to keep up with.
+// benchEndurance runs mix for o.rounds turns, one after the other, and prints the throughput of the
+// last turn relative to that of the second. The ratio shows whether autovacuum keeps up.
 func benchEndurance(ctx context.Context, o options, in installation) error {
 	return withDatabase(ctx, &o, in, func(b *databaseBench) error {
 		for n := range o.clients {

@@ -56,11 +56,12 @@ func openNeighbour(ctx context.Context, in installation, uri string) error {
 	return err
 }
 
-// eventCostGoal is how much processor time a create with an event may cost, relative to one without.
+// eventCostGoal is the maximum ratio of the processor time of a create with an event to that of a
+// create without.
 const eventCostGoal = 1.15
 
 // benchEventCost compares creates of Practitioners that make an event for one webhook with creates
-// that make none, in two sites of one database. The delivery process is stopped meanwhile.
+// that make none, in two sites of one database. The delivery process is paused during the measurement.
 func benchEventCost(ctx context.Context, o options, in installation) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-events")
 	if err != nil {
@@ -130,8 +131,8 @@ const (
 	withoutEvent = "create: Practitioner without an event"
 )
 
-// tellEventCost prints the ratio of the processor time of server and database, with their range over
-// the rounds.
+// tellEventCost prints the ratio of the processor time of server and database: the median and the
+// range over the rounds.
 func tellEventCost(out io.Writer, results map[string]*result) {
 	var ratios []float64
 	spent := func(t turn) float64 { return float64(t.took.server + t.took.database) }

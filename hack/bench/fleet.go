@@ -36,7 +36,7 @@ type fleet struct {
 	clinics []clinic
 }
 
-// withFleet starts what benchFleet measures.
+// withFleet starts what benchFleet measures, and runs it.
 func withFleet(ctx context.Context, o options) error {
 	o.apiServers = fleetAPIServers
 	return withPaddock(ctx, o, benchFleet)
@@ -81,8 +81,8 @@ func benchFleet(ctx context.Context, o options, in installation) error {
 	return nil
 }
 
-// startDatabases starts the servers, and creates the SiteClass and the caller of the fleet. stop ends the
-// servers that run.
+// startDatabases starts the servers, and creates the SiteClass and the caller of the fleet. stop ends
+// the servers that were started. It is not nil, also after an error.
 func (f *fleet) startDatabases(ctx context.Context, dir string) (stop func(), err error) {
 	var servers []*localpostgres.Server
 	stop = func() {
@@ -114,7 +114,7 @@ func (f *fleet) startDatabases(ctx context.Context, dir string) (stop func(), er
 	return stop, err
 }
 
-// settle waits until the programs have finished what they have begun.
+// settle waits for the time drain, in which the programs finish what they have begun.
 func settle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

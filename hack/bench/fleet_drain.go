@@ -46,8 +46,9 @@ func (f *fleet) drainDatabase(ctx context.Context) error {
 	return f.expectRecords(ctx)
 }
 
-// awaitEmpty returns when a database has no Sites and its moves have ended. Until then it has the load
-// probe each Site that is moved, and checks the capacities.
+// awaitEmpty returns when a database has no Sites and its SiteMoves are gone. Until then, it makes the
+// load probe each Site that is being moved, and checks the capacities of the databases. A move that is
+// rolled back is an error.
 func (f *fleet) awaitEmpty(ctx context.Context, database string, load *fleetLoad) error {
 	byNamespace := map[string]clinic{}
 	for _, c := range f.clinics {

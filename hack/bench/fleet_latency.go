@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// fleetTurns are the turns of one kind of request, one of each round.
+// fleetTurns has the results of one kind of request: one turn per round.
 type fleetTurns struct {
 	p50, p99 []float64 // milliseconds
 	requests int
 	failed   int
 	first    error
-	// reviews is how many reviews of tokens and rights kube-apiserver has made.
+	// reviews is how many reviews of tokens and rights kube-apiserver has made during the turns.
 	reviews float64
 }
 
@@ -27,12 +27,13 @@ const (
 	randomSites        = "random Sites"
 )
 
-// fleetWarmUp is how long requests are sent before those that are measured, so that caches have what they
-// have under a steady load.
+// fleetWarmUp is the length of the first turn, which is not measured. It fills the caches as a steady
+// load does.
 const fleetWarmUp = time.Minute
 
-// compareLatency compares requests to random Sites with requests at the same rate to one Site alone, of
-// one caller and of many. All turns of a row follow each other: a cache loses much during other turns.
+// compareLatency compares requests to random Sites with requests at the same rate to one Site alone,
+// by one caller and by many. All turns of a row follow each other, because caches lose entries during
+// the turns of other rows.
 func (f *fleet) compareLatency(ctx context.Context) error {
 	callers, err := f.createCallers(ctx, f.clinics[0])
 	if err != nil {
@@ -111,7 +112,7 @@ func (t *fleetTurns) tell(name, columns string) {
 		quartiles("%.1f", slices.Clone(t.p50)), quartiles("%.1f", slices.Clone(t.p99)), columns)
 }
 
-// milliseconds returns the sorted durations.
+// milliseconds sorts took in place, and returns its durations in milliseconds.
 func milliseconds(took []time.Duration) []float64 {
 	slices.Sort(took)
 	values := make([]float64, len(took))
@@ -121,7 +122,7 @@ func milliseconds(took []time.Duration) []float64 {
 	return values
 }
 
-// ratios returns the median and the quartiles of the ratios of two turns of a round.
+// ratios returns the median and the quartiles of the ratios of the two values of each round.
 func ratios(of, to []float64) string {
 	values := make([]float64, len(of))
 	for i := range of {

@@ -19,8 +19,8 @@ const (
 	probeInterval = 50 * time.Millisecond
 )
 
-// fleetLoad reads and writes random Sites at a steady pace, half of the requests each, and writes those
-// Sites more often that are moved.
+// fleetLoad sends requests to random Sites at a steady pace; half of them are reads, half are creates.
+// In addition, it creates a record in each Site that is being moved every probeInterval.
 type fleetLoad struct {
 	cancel context.CancelFunc
 	group  sync.WaitGroup
@@ -44,7 +44,7 @@ const (
 	outcomeFailed = "failed"
 )
 
-// maxShownFailures is the number of failures that are printed.
+// maxShownFailures is the maximum number of failures that are printed.
 const maxShownFailures = 5
 
 func (f *fleet) startLoad(ctx context.Context) *fleetLoad {
@@ -95,7 +95,7 @@ func (l *fleetLoad) count(kind string, send func() error) string {
 	return outcome
 }
 
-// probe writes a Site until endProbes ends it, unless it is being written already.
+// probe starts to write a Site until endProbes ends the probe. It does nothing if the Site has a probe.
 func (l *fleetLoad) probe(ctx context.Context, c clinic) {
 	if l.probes[c.name] != nil {
 		return
@@ -126,7 +126,7 @@ func (l *fleetLoad) endProbes(selects func(name string) bool) {
 	}
 }
 
-// stop ends the load. Stopping again changes nothing.
+// stop ends the load and waits for its requests. Stopping again changes nothing.
 func (l *fleetLoad) stop() {
 	l.endProbes(func(string) bool { return true })
 	l.cancel()

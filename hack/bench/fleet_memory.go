@@ -30,7 +30,7 @@ func (m *fleetMemory) processes() []namedProcess {
 		namedProcess{"etcd", m.in.cluster.Etcd().Pid()})
 }
 
-// record records the memory of each process.
+// record records the memory of each process, after the programs have settled.
 func (m *fleetMemory) record(ctx context.Context) error {
 	if err := settle(ctx); err != nil {
 		return err
@@ -51,8 +51,9 @@ func (m *fleetMemory) record(ctx context.Context) error {
 	return nil
 }
 
-// tell prints the memory without Sites, with Sites that had no requests, and after requests to all. The
-// difference to the first is divided by the number of Sites.
+// tell prints the memory without Sites, with Sites that had no requests, and after requests to all
+// Sites. For each of the last two, it also prints the difference to the memory without Sites, divided
+// by the number of Sites.
 func (m *fleetMemory) tell(sites int) error {
 	fmt.Print("\n| resident memory | no Sites | at rest, without requests so far | for each Site | after requests to all | for each Site |\n|---|---|---|---|---|---|\n")
 	const kibi, mebi = 1 << 10, 1 << 20

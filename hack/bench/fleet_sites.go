@@ -31,8 +31,8 @@ const (
 	fleetRecords = 20
 )
 
-// fleetManifest is the default SiteClass, given the limits of Sites and the databases, and a caller whose
-// namespace has rights in all Sites.
+// fleetManifest is a caller whose namespace has rights in all Sites, and the default SiteClass. Its
+// parameters are the limits of Sites and the list of databases, as JSON.
 const fleetManifest = `
 apiVersion: v1
 kind: Namespace
@@ -56,12 +56,12 @@ metadata:
 spec: {%s,"storage":{"type":"Postgres","postgres":{"pool":{"databases":[%s]}}}}
 `
 
-// poolDatabase is the name of the n-th database in the pool, on the server and of its Secret. The last
-// one is drained.
+// poolDatabase returns the name of the n-th database in the pool. The database on the server and its
+// Secret have this name. The last database is drained.
 func poolDatabase(n int) string { return fmt.Sprintf("pool-%d", n+1) }
 
-// capacities returns how many Sites each database has room for. The last database has room for
-// o.drained, and the others have room for all Sites without it.
+// capacities returns the capacity of each database, in Sites. That of the last database is o.drained.
+// The other databases together have room for all Sites.
 func (f *fleet) capacities() []int {
 	others := fleetDatabases - 1
 	capacities := slices.Repeat([]int{(f.options.sites + others - 1) / others}, others)
@@ -108,7 +108,7 @@ func (f *fleet) createSites(ctx context.Context) error {
 		if err := group.Wait(); err != nil {
 			return err
 		}
-		if err := awaitReady(ctx, f.objects, until+1, fleetPoll); err != nil { // one more is demo
+		if err := awaitReady(ctx, f.objects, until+1, fleetPoll); err != nil { // one more, because of the Site demo
 			return err
 		}
 		took := time.Since(began)
@@ -182,8 +182,8 @@ func (f *fleet) fill(ctx context.Context) error {
 	return err
 }
 
-// createCallers creates as many callers as there are Sites, and returns a Site as each of them reaches it.
-// They read the records that the Site has.
+// createCallers creates as many callers as there are Sites. It returns a client of the Site c for each
+// caller, which reads the records that c has.
 func (f *fleet) createCallers(ctx context.Context, c clinic) ([]*site, error) {
 	callers := make([]*site, len(f.clinics))
 	group, creating := errgroup.WithContext(ctx)
@@ -203,7 +203,8 @@ func (f *fleet) createCallers(ctx context.Context, c clinic) ([]*site, error) {
 	return callers, group.Wait()
 }
 
-// expectRecords fails unless each Site has the records that were created in it, through each API server.
+// expectRecords fails unless each Site has the first record that was created through each API server.
+// It reads each record through another API server.
 func (f *fleet) expectRecords(ctx context.Context) error {
 	for _, c := range f.clinics {
 		for i, door := range c.doors {

@@ -20,20 +20,20 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
-// floorOf describes a floor handler: chi and pgx, the engine's own statements, and nothing
-// else. It checks no token, reads no resource and makes no answer: those are the files of
-// a folder. Below /engine it asks the engine instead of the database: what a server comes
-// to whose every other step costs nothing.
+// floorOf describes a floor handler: chi and pgx, the engine's own statements, and nothing else. It
+// checks no token and parses no resource, and it responds with the files of the folder Answers. Below
+// /engine it calls the engine instead of sending the statements. This shows how fast a server is that
+// adds nothing to the engine.
 type floorOf struct {
 	URI, SiteKey string
 	Records      int
 	Loaded       [2]time.Time
-	// Answers is a folder with the answer to each search, by its place in the list, and
-	// that to a read.
+	// Answers is a folder with the response to each search, in a file that is named by the index of the
+	// search, and with the response to a read in the file "read".
 	Answers string
 }
 
-// floorHandler answers as cheaply as a server on this database can.
+// floorHandler is the handler that floorOf describes.
 type floorHandler struct {
 	database *database
 	site     *postgres.Store
@@ -43,7 +43,7 @@ type floorHandler struct {
 	answers  [][]byte
 	read     []byte
 	put      store.Op
-	// keys and queries are what the engine is asked for the same reads and searches.
+	// keys and queries are the same reads and searches as calls of the engine have them.
 	keys    []store.Key
 	queries []store.Query
 }
@@ -82,7 +82,7 @@ func serveFloor(ctx context.Context, description string) error {
 }
 
 func number(r *http.Request) (n int) {
-	n, _ = strconv.Atoi(chi.URLParam(r, "n")) // the bench asks for numbers only
+	n, _ = strconv.Atoi(chi.URLParam(r, "n")) // bench sends only numbers here
 	return n
 }
 
@@ -119,7 +119,7 @@ func newFloor(ctx context.Context, of floorOf) (*floorHandler, error) {
 	return h, err
 }
 
-// readsOf are the statements that read a sample of the records by id.
+// readsOf returns the statements that the engine sends to read each record of the sample by id.
 func readsOf(ctx context.Context, d *database, site *postgres.Store, watch *statements) ([][]statement, error) {
 	var reads [][]statement
 	for _, key := range d.sample() {
@@ -145,11 +145,11 @@ func respond(w http.ResponseWriter, answer []byte, err error) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer) // a client that went away is its own matter
+	_, _ = w.Write(answer) // it fails only if the client has closed the connection
 }
 
-// create writes the same record under a new id, through the engine: the rows of a create
-// follow from its id.
+// create writes the same record under a new id. It calls the engine, because recorded statements have
+// the rows of the recorded id.
 func (h *floorHandler) create(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	op := h.put

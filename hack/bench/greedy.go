@@ -16,15 +16,17 @@ import (
 )
 
 const (
-	// greedyLimit is requestsPerSecond of the greedy caller's site, greedyTimes how much more that caller asks for. They
-	// are small, so that a busy machine reaches them.
+	// greedyLimit is requestsPerSecond of the greedy caller's site. The greedy caller sends
+	// greedyTimes as many requests. Both are small, so that a busy machine can send them.
 	greedyLimit, greedyTimes = 100, 5
-	// greedyBurst is small, so that the turns beyond the limit do not begin with a rush that is allowed.
+	// greedyBurst is small, so that few requests of a turn are allowed in addition to greedyLimit per
+	// second.
 	greedyBurst = 10
-	// greedyGC is GOGC of the control plane. With Go's default, kube-apiserver collects garbage during one in a hundred of
-	// the reads, more or less, so that p99 is the number of collections in a turn.
+	// greedyGC is GOGC of the control plane. With Go's default, kube-apiserver collects garbage during
+	// about one in a hundred reads, so that p99 would depend on the number of collections in a turn.
 	greedyGC = "400"
-	// modestRate is how many requests per second the caller of the other site makes.
+	// modestRate is how many requests per second the modest caller sends, which is the caller of the
+	// Site demo.
 	modestRate = 100
 )
 
@@ -49,7 +51,8 @@ metadata: {name: greedy, namespace: greedy}
 spec: {limits: {requestsPerSecond: %[1]d, callerRequestsPerSecond: %[1]d, burst: %[2]d}}
 `
 
-// withGreedy starts what benchGreedy measures.
+// withGreedy starts what benchGreedy measures, and runs it. It sets GOGC in the environment of this
+// process.
 func withGreedy(ctx context.Context, o options) error {
 	if err := os.Setenv("GOGC", greedyGC); err != nil {
 		return err
@@ -57,9 +60,10 @@ func withGreedy(ctx context.Context, o options) error {
 	return withPaddock(ctx, o, benchGreedy)
 }
 
-// benchGreedy compares reads of one site, by a caller that makes few, alone, while the caller of another site makes as
-// many requests as that site allows, and while it makes five times as many. The turns alternate. On a machine without
-// idle processors the requests that are allowed cost time too, so that the second comparison says what the limit is worth.
+// benchGreedy measures the reads of a modest caller of one site in three kinds of turns, which
+// alternate: alone; while the caller of another site sends as many requests as that site allows; and
+// while it sends greedyTimes as many. On a machine without idle processors, allowed requests also slow
+// the reads. The ratio of the third kind to the second therefore shows what the limit achieves.
 func benchGreedy(ctx context.Context, o options, in installation) error {
 	greedy, err := openGreedySite(ctx, in)
 	if err != nil {
@@ -74,7 +78,7 @@ func benchGreedy(ctx context.Context, o options, in installation) error {
 		}
 	}
 	crowd := &crowd{site: greedy, clients: o.clients}
-	var rounds [][3]greedyTurn // of each: alone, within the limit, beyond it
+	var rounds [][3]greedyTurn // the three turns of a round: alone, within the limit, beyond it
 	for n := range o.rounds + 1 {
 		var round [3]greedyTurn
 		for i, times := range []int{0, 1, greedyTimes} {
@@ -99,15 +103,15 @@ func benchGreedy(ctx context.Context, o options, in installation) error {
 	return nil
 }
 
-// crowd is the clients of a caller that asks for more than its site allows.
+// crowd is the clients of a caller that sends more requests than its site allows.
 type crowd struct {
 	site    *site
 	clients int
-	// asked and refused count the requests beyond the limit's turns.
+	// asked counts the requests of turns beyond the limit, and refused those of them that got a 429.
 	asked, refused atomic.Int64
 }
 
-// start makes so many requests per second until the function it returns is called.
+// start sends perSecond requests per second, none if it is 0, until stop is called.
 func (c *crowd) start(ctx context.Context, perSecond int) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -188,14 +192,14 @@ func pacedTurn(ctx context.Context, perSecond int, length time.Duration, send fu
 	return took, failed, first
 }
 
-// greedyTurn is one turn of the other site's reads.
+// greedyTurn is the result of one turn of the modest caller.
 type greedyTurn struct {
 	reads    int
 	p50, p99 time.Duration
 }
 
-// tellGreedy prints medians over the rounds. A ratio is that of two turns of one round, because what else the machine
-// does changes from one round to the next.
+// tellGreedy prints medians over the rounds. Each ratio compares two turns of the same round, because
+// the other load of the machine changes from round to round.
 func tellGreedy(out io.Writer, rounds [][3]greedyTurn, refused float64) {
 	fmt.Fprintf(out, "a caller at %d times its site's limit of %d requests/s, of which %.0f %% are refused; %d rounds\n\n", greedyTimes, greedyLimit, 100*refused, len(rounds))
 	fmt.Fprint(out, "| another site's reads | of them | p50 | p99 | p99, per alone | per within its limit | goal |\n|---|---|---|---|---|---|---|\n")
@@ -214,7 +218,8 @@ func tellGreedy(out io.Writer, rounds [][3]greedyTurn, refused float64) {
 	}
 }
 
-// quartiles returns the median of values, and the first and third quartile in parentheses.
+// quartiles sorts values in place. It returns the median, and the first and third quartile in
+// parentheses.
 func quartiles(format string, values []float64) string {
 	slices.Sort(values)
 	return fmt.Sprintf(format+" ("+format+"–"+format+")", values[len(values)/2], values[len(values)/4], values[len(values)*3/4])

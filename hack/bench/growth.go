@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// fewRecords is what a database of -records is compared with.
+	// fewRecords is the number of records in the small database, with which the one of -records is
+	// compared.
 	fewRecords = 10_000
-	// rareRecords is how many records of either database the searches match.
+	// rareRecords is the approximate number of records that the searches match in either database.
 	rareRecords = 200
 )
 
@@ -27,14 +28,15 @@ var (
 	gender        = regexp.MustCompile(`"gender":"[a-z]*"`)
 )
 
-// makeRare turns a Patient into one that the searches match.
+// makeRare changes a Patient so that the searches match it.
 func makeRare(text []byte) []byte {
 	text = familyElement.ReplaceAll(text, []byte(`"family":"Zaragoza"`))
 	text = birthDate.ReplaceAll(text, []byte(`"birthDate":"1950`))
 	return gender.ReplaceAll(text, []byte(`"gender":"male"`))
 }
 
-// benchGrowth compares the engine over two databases, with the same number of matches.
+// benchGrowth compares the engine on a small and a large database, by searches with the same number of
+// matches.
 func benchGrowth(ctx context.Context, o options) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
 	if err != nil {
@@ -92,7 +94,8 @@ func (d *database) create(ctx context.Context, name string) error {
 	return d.fill(ctx)
 }
 
-// growthWorkloads are searches whose matches are as many in a database of any size.
+// growthWorkloads returns reads, and searches with about the same number of matches in a database of
+// any size.
 func growthWorkloads(ctx context.Context, d *database, site *postgres.Store) ([]workload, error) {
 	sample := d.sample()
 	all := []workload{{"read by id", func(ctx context.Context, n int) error {
@@ -127,7 +130,7 @@ func growthWorkloads(ctx context.Context, d *database, site *postgres.Store) ([]
 	return all, nil
 }
 
-// text is the n-th record.
+// text returns the n-th record. Some are rare if d.rare is set.
 func (d *database) text(n int) (typeName, id string, text []byte) {
 	typeName, id, text = record(n, d.practitioners())
 	if d.rare > 0 && typeName == "Patient" && n%(d.records/d.rare) == 0 {

@@ -1,7 +1,6 @@
-// Command bench measures Paddock against baselines in the same run: machines are
-// noisy, ratios are not. It starts a control plane and one API server of its own,
-// lets each workload run in short turns with its baseline, and prints a Markdown
-// table of the medians.
+// Command bench measures Paddock against baselines in the same run, because ratios vary less between
+// runs and machines than times do. Most sets start a control plane and API servers of their own, let
+// each workload and its baseline run in short turns, and print Markdown tables of the medians.
 package main
 
 import (
@@ -18,22 +17,23 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localpaddock"
 )
 
-// gcPercent is the load generator's: what it spends is part of what is measured. The
-// baselines are as anybody writes them, with Go's own.
+// gcPercent is the GOGC value of the load generator, whose processor time affects the results. The
+// baselines keep Go's default.
 const gcPercent = 800
 
 type options struct {
 	bin, source     string
 	clients, rounds int
 	turn            time.Duration
-	// only selects searches by name.
+	// only selects what is measured: workloads, searches or storages whose name contains it.
 	only string
 	// sites is the number of Sites of the set fleet, drained the capacity of its database that is drained,
 	// and rate the number of requests per second.
 	sites, drained, rate int
 	// length is how long the set soak lasts.
 	length time.Duration
-	// records is how many records the Postgres set is measured on.
+	// records is the number of records in the database of the sets with Postgres, and the number of
+	// events in the set pending.
 	records int
 	// aggregated has the API server serve the aggregated API too.
 	aggregated bool
@@ -41,7 +41,7 @@ type options struct {
 	apiServers int
 	// controllerArgs are added for the controller.
 	controllerArgs []string
-	// processes, unless nil, are those whose processor time is told.
+	// processes are those whose processor time is reported. If it is nil, no processor time is reported.
 	processes *processes
 }
 
@@ -126,7 +126,7 @@ func main() {
 	}
 }
 
-// installation is what is measured.
+// installation is the running system that is measured.
 type installation struct {
 	cluster *localcluster.Cluster
 	paddock *localpaddock.Paddock
@@ -135,7 +135,8 @@ type installation struct {
 	metrics string
 }
 
-// withPaddock starts a control plane and one API server for a benchmark.
+// withPaddock starts a control plane, the controller, the delivery process and API servers, opens the
+// demo site and calls bench.
 func withPaddock(ctx context.Context, o options, bench func(context.Context, options, installation) error) error {
 	dir, err := os.MkdirTemp("", "paddock-bench")
 	if err != nil {

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// workload is one kind of request; n rises by one with each.
+// workload is one kind of request. n rises by one with each call of run.
 type workload struct {
 	name string
 	run  func(ctx context.Context, n int) error
 }
 
-// turn is what one turn of a workload came to.
+// turn is the result of one turn of a workload.
 type turn struct {
 	perSecond float64
 	p50, p99  time.Duration
-	// took is the processor time of a request, where it is known.
+	// took is the mean processor time of a request, zero if options.processes is nil.
 	took processorTime
 }
 
@@ -33,13 +33,13 @@ type result struct {
 	first  error
 }
 
-// selected are the workloads whose name contains a text.
+// selected returns the workloads whose name contains a text. It changes the slice all.
 func selected(all []workload, text string) []workload {
 	return slices.DeleteFunc(all, func(w workload) bool { return !strings.Contains(w.name, text) })
 }
 
-// measure gives each workload one turn after the other, in rounds, so that what
-// slows the machine for a while slows all of them.
+// measure runs o.rounds rounds, after one to warm up. In each round, each workload has one turn. A
+// slow phase of the machine therefore affects all workloads.
 func measure(ctx context.Context, o options, workloads []workload) map[string]*result {
 	results := map[string]*result{}
 	next := map[string]int{}
@@ -107,7 +107,7 @@ func (r *result) median() turn {
 	return turns[len(turns)/2]
 }
 
-// span is the range of throughput over the turns.
+// span returns the lowest and the highest throughput of the turns.
 func (r *result) span() (least, most float64) {
 	least, most = r.turns[0].perSecond, r.turns[0].perSecond
 	for _, t := range r.turns {
@@ -116,7 +116,8 @@ func (r *result) span() (least, most float64) {
 	return least, most
 }
 
-// ratio compares two workloads; goal is what it should reach, 0 for none.
+// ratio is the throughput of the workload of, divided by that of the workload to. goal is the minimum
+// that it should reach; 0 means no goal.
 type ratio struct {
 	name, of, to string
 	goal         float64

@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// benchMemory tells what kube-apiserver and the API server hold of a site in Postgres whose
-// Patients are listed through the aggregator, page by page, when it is small and when it has
-// all its records.
+// benchMemory prints the memory of kube-apiserver and of the API server after the Patients of a site
+// in Postgres were listed through the aggregator, page by page: first when the site is small, then
+// with all its records.
 func benchMemory(ctx context.Context, o options, in installation) error {
 	return withPatients(ctx, in, func(client *http.Client, server *localpostgres.Server) error {
 		patients := objects{client, in.cluster.Config().Host, recordGroup, databaseSite}
@@ -38,8 +38,8 @@ func benchMemory(ctx context.Context, o options, in installation) error {
 	})
 }
 
-// tellMemory lists all Patients three times, and tells what memory the programs then have:
-// anonymous, and the most that was ever resident.
+// tellMemory lists all Patients three times, and prints the memory that kube-apiserver and the API
+// server then have: the anonymous memory, and the peak of the resident memory.
 func tellMemory(ctx context.Context, in installation, patients objects) error {
 	var found, pages int
 	for range 3 {

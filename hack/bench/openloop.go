@@ -9,9 +9,9 @@ import (
 const (
 	// openInterval is the interval in which an open loop sends the requests that are due.
 	openInterval = 2 * time.Millisecond
-	// openInFlight is the maximum number of concurrent requests of an open loop, each with a connection of its own. Those
-	// beyond it are not sent. An API server closes connections beyond 2,000 of one client address, and an idle connection
-	// counts too.
+	// openInFlight is the maximum number of concurrent requests of an open loop, each with a
+	// connection of its own. Requests beyond the maximum are not sent. An API server closes
+	// connections beyond 2,000 of one client address, and idle connections count too.
 	openInFlight = 1500
 	// openTimeout is how long a client waits for a response. An API server answers within 30 s.
 	openTimeout = time.Minute
@@ -24,8 +24,9 @@ type sent struct {
 	err  error
 }
 
-// openLoop sends requests at a rate, whether or not earlier ones have a response. It returns when all have one.
-// unsent is the number of requests beyond openInFlight.
+// openLoop sends requests at a rate, whether or not earlier requests have a response. It returns when
+// every request has a response or has failed. n of the requests begins at first. unsent is the number
+// of requests that were not sent because openInFlight requests were in flight.
 func openLoop(ctx context.Context, perSecond float64, length time.Duration, first int, send func(ctx context.Context, n int) error) (all []sent, unsent int) {
 	var mu sync.Mutex
 	var group sync.WaitGroup

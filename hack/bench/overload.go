@@ -12,14 +12,16 @@ import (
 )
 
 const (
-	// overloadTimes is how many times the capacity is sent, for overloadLength.
+	// During the overload, clients send overloadTimes the capacity, for overloadLength.
 	overloadTimes  = 3
 	overloadLength = 30 * time.Second
-	// calmShare is the part of the capacity that is sent before and after, calmLength how long before.
+	// calmShare is the part of the capacity that clients send before and after the overload.
+	// calmLength is the duration of the phase before.
 	calmShare  = 0.5
 	calmLength = 10 * time.Second
-	// recoveryWindow is the length of the turns after the overload. The p99 of a turn may be recoveredTimes that of
-	// before, at the latest after recoveryDeadline.
+	// recoveryWindow is the length of the turns after the overload. The site has recovered when the
+	// p99 of a turn is below recoveredTimes the p99 before the overload. It fails if it has not
+	// recovered within recoveryDeadline.
 	recoveryWindow   = 2 * time.Second
 	recoveredTimes   = 1.5
 	recoveryDeadline = 20 * time.Second
@@ -31,9 +33,10 @@ const (
 	ownLimits     = "limited to its capacity"
 )
 
-// benchOverload sends overloadTimes the capacity of a practice for a while, whether or not it answers, with the
-// default limits of a Site and with limits at its capacity. It fails if a request fails with another status than
-// 429 or 503, or if such a response has no Retry-After.
+// benchOverload sends overloadTimes the capacity of a practice for overloadLength, without waiting for
+// responses, once with limits at the capacity and once with the default limits of a Site. It fails if
+// a request fails with another error than 429 or 503, if a 429 or 503 has no Retry-After, or if the
+// site does not recover.
 func benchOverload(ctx context.Context, o options, in installation) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-overload")
 	if err != nil {
@@ -64,14 +67,17 @@ func benchOverload(ctx context.Context, o options, in installation) error {
 				return err
 			}
 			failures = append(failures, p.overload(ctx, limits, capacity))
-			transport.CloseIdleConnections() // those of one row would count against the next practice
+			// Otherwise, the idle connections of this row would count against the limit of the API
+			// server.
+			transport.CloseIdleConnections()
 		}
 	}
 	fmt.Println()
 	return errors.Join(failures...)
 }
 
-// setLimits sets the limits of the Site.
+// setLimits sets the limits of the Site to its capacity, or removes them for the default limits, and
+// waits until the programs have settled.
 func (p *practice) setLimits(ctx context.Context, in installation, limits string, capacity int) error {
 	spec := "null"
 	if limits == ownLimits {
@@ -91,7 +97,8 @@ type overloadRow struct {
 	admitted                           []time.Duration
 	tooMany, unavailable, noRetryAfter int
 	unsent                             int
-	// others has the number of other failures, and the first of each kind, by the status or the kind of error.
+	// others has the number of other failures by their kind (kindOf), and firsts the first failure of
+	// each kind.
 	others map[string]int
 	firsts map[string]error
 }
@@ -117,7 +124,9 @@ func (p *practice) overload(ctx context.Context, limits string, capacity float64
 		calm := send(calmShare, recoveryWindow)
 		failed := slices.ContainsFunc(calm, func(s sent) bool { return s.err != nil })
 		if !failed && percentile(durations(calm), 99) < time.Duration(recoveredTimes*float64(row.before)) {
-			row.recovered = began.Sub(ended) + time.Millisecond // those of this turn were fast from its beginning
+			// The requests of this turn were fast from its beginning. 1 ms is added, because 0 means
+			// not recovered.
+			row.recovered = began.Sub(ended) + time.Millisecond
 		}
 	}
 	if ctx.Err() != nil {

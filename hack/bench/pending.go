@@ -23,7 +23,8 @@ import (
 const (
 	// pendingPace is how many events a second the measured site makes.
 	pendingPace = rate.Limit(50)
-	// pendingGoal is how much longer its deliveries' p99 may be next to the other site.
+	// pendingGoal is the maximum ratio of the p99 of the measured site's deliveries next to the other
+	// site to that alone.
 	pendingGoal = 1.5
 	// relayDeadline is the time after which the last turns begin even if some events of the other site
 	// are not deliveries yet.
@@ -33,9 +34,9 @@ const (
 // pendingTurns are the turns that are compared.
 var pendingTurns = []string{"alone", "while the events become deliveries", "next to pending deliveries"}
 
-// benchPending compares the deliveries of one site alone, while the outbox of another site in the same
-// database has o.records events for a receiver that does not answer, and when all of them are pending
-// deliveries.
+// benchPending measures the deliveries of one site in three kinds of turns: alone; while another site
+// in the same database has o.records events in its outbox, for a receiver that does not answer; and
+// when these events have become pending deliveries.
 func benchPending(ctx context.Context, o options, in installation) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-pending")
 	if err != nil {
@@ -137,7 +138,7 @@ type backlog struct {
 	number int32
 }
 
-// insert inserts the events into the outbox, in the form in which writes do.
+// insert inserts the events into the outbox, in the form in which writes insert theirs.
 func (l *backlog) insert(ctx context.Context) error {
 	key, err := l.in.paddock.Kubectl(ctx, "get", "siteclaim", neighbourSite, "-o", "jsonpath={.spec.siteKey}")
 	if err != nil {

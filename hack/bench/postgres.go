@@ -19,18 +19,20 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
-// databaseSearch is a search as the API has it.
+// databaseSearch is a search of a type with a query string.
 type databaseSearch struct {
 	name, typeName, query string
 	// behind is how many records come before the page.
 	behind int
-	// Goals: per answer of the floor handler, and per static answer.
+	// perFloor and perStatic are goals: the minimum throughput relative to the floor handler and to
+	// static responses. 0 means no goal.
 	perFloor, perStatic float64
 }
 
 func (s databaseSearch) path() string { return "/" + strings.ToLower(s.typeName) + "?" + s.query }
 
-// asked is the query that asks the engine for the page.
+// asked returns the engine's query for the page. If behind is set, it runs a search to find the
+// position at which the page begins.
 func (s databaseSearch) asked(ctx context.Context, site *postgres.Store) (store.Query, error) {
 	values, err := url.ParseQuery(s.query)
 	if err != nil {
@@ -53,8 +55,9 @@ func (s databaseSearch) asked(ctx context.Context, site *postgres.Store) (store.
 	return query, err
 }
 
-// statementsOf are what the engine sends for a search that was asked for before, as it
-// remembers what it found out, and the query that asks for it.
+// statementsOf returns the statements that the engine sends for a search, and the query. It runs the
+// search twice and returns the statements of the second run, because the engine caches which lists are
+// long.
 func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Store, watch *statements) ([]statement, store.Query, error) {
 	query, err := s.asked(ctx, site)
 	if err != nil {
@@ -71,23 +74,24 @@ func (s databaseSearch) statementsOf(ctx context.Context, site *postgres.Store, 
 	return sent, query, err
 }
 
-// deep is the number of the deep page: deepPage, where there are as many.
+// deep returns the number of the deep page: deepPage, or a smaller one if the database has too few
+// records.
 func (d *database) deep() int { return min(deepPage, d.records/40) }
 
-// aMonth and twoEnds ask for the births of a month, of which a set has one in 60.
+// aMonth and twoEnds find the Patients that were born in one month: one in 60.
 const (
 	aMonth  = "birthdate=2019-03&gender=other"
 	twoEnds = "birthdate=ge2019-03-01&birthdate=le2019-03-31&gender=other"
 )
 
-// updatedIn asks for what was updated in a range of times.
+// updatedIn returns the query for records that were updated in a range of times.
 func updatedIn(from, until time.Time) string {
 	at := func(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 	return "_lastUpdated=ge" + at(from) + "&_lastUpdated=lt" + at(until)
 }
 
-// rangesPerMonth compare ranges with two ends with the month that one parameter asks for. They
-// may take one and a half times as long.
+// rangesPerMonth returns ratios that compare ranges with two ends with a month in one parameter. The
+// ranges of birth dates may take one and a half times as long.
 func rangesPerMonth() []ratio {
 	const goal = 1 / 1.5
 	return []ratio{
@@ -99,7 +103,7 @@ func rangesPerMonth() []ratio {
 	}
 }
 
-// databaseSearches are those of docs/performance.md, the deep page last.
+// databaseSearches returns the searches of docs/performance.md. The deep page is the last.
 func databaseSearches(d *database) []databaseSearch {
 	identifier := url.QueryEscape(fmt.Sprintf("https://clinic.example.org/patients|p-%07d", d.records/2))
 	const patients, page = "Patient", "_total=none&_count=20"
@@ -122,8 +126,9 @@ func databaseSearches(d *database) []databaseSearch {
 	}
 }
 
-// withDatabase makes a site in Postgres for a benchmark, which tells the processor time of
-// the API server and of the database.
+// withDatabase makes and fills a site in Postgres, and calls bench with it. It sets o.processes to the
+// API server and the database, so that their processor time is reported. It stops the database at the
+// end.
 func withDatabase(ctx context.Context, o *options, in installation, bench func(*databaseBench) error) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
 	if err != nil {
@@ -171,21 +176,22 @@ func benchPostgres(ctx context.Context, o options, in installation) error {
 	})
 }
 
-// databaseBench is what the workloads need.
+// databaseBench has the clients and statements that the workloads need.
 type databaseBench struct {
 	database      *database
 	site          *site
 	floor, static *site
 	searches      []databaseSearch
-	// raw has the statements of each search, and reads those of reads by id.
+	// raw has the statements of each search, reads the statements of reads by id. deep is the path of
+	// the deep page.
 	raw   [][]statement
 	reads [][]statement
 	pool  *pgxpool.Pool
 	deep  string
 }
 
-// prepare finds out what the searches answer and what statements they send, and starts the
-// baselines, which it adds to the processes.
+// prepare stores the responses of the searches and the statements that they send, and starts the
+// baselines. It adds the processes of the baselines to all.
 func (b *databaseBench) prepare(ctx context.Context, all *processes) error {
 	answers, err := os.MkdirTemp("", "paddock-bench-answers")
 	if err != nil {
@@ -263,7 +269,7 @@ func (b *databaseBench) workloads(o options) []workload {
 			return from.do(ctx, http.MethodGet, path, nil, http.StatusOK)
 		}
 	}
-	// Made before: what the load generator spends is part of what is measured.
+	// The paths are made once, because processor time of the load generator affects the results.
 	var paths []string
 	for _, key := range b.database.sample() {
 		paths = append(paths, "/"+key.Type+"/"+key.ID)
@@ -327,7 +333,7 @@ func (b *databaseBench) ratios(results map[string]*result) []ratio {
 	return measured(append(all, rangesPerMonth()...), results)
 }
 
-// measured are the ratios of what has results.
+// measured returns the ratios whose two workloads have results. It changes the slice all.
 func measured(all []ratio, results map[string]*result) []ratio {
 	return slices.DeleteFunc(all, func(r ratio) bool { return results[r.of] == nil || results[r.to] == nil })
 }

@@ -31,7 +31,8 @@ const (
 type practice struct {
 	storage, namespace string
 	fhir, ahds         *site
-	// passing creates the Patients that are deleted and then purged. deleted and purged are the numbers of those.
+	// passing creates the Patients that are deleted and then purged. deleted and purged are the
+	// numbers of its Patients that were deleted and purged.
 	passing         *site
 	deleted, purged atomic.Int64
 	slots           []string
@@ -41,8 +42,9 @@ type practice struct {
 	delivered int
 }
 
-// openPractices fills a Site in etcd-backed storage and one in Postgres, unless o.only selects one of them. The server
-// of Postgres is started in any case.
+// openPractices fills a Site in etcd-backed storage and one in Postgres, unless o.only selects one of
+// them. The server of Postgres is started in any case. The caller must stop the server if it is not
+// nil, also after an error.
 func openPractices(ctx context.Context, o options, in installation, dir string) (practices []*practice, server *localpostgres.Server, err error) {
 	if server, err = startDatabase(ctx, in, filepath.Join(dir, "postgres")); err != nil {
 		return nil, nil, err
@@ -111,9 +113,9 @@ func (p *practice) receiver() *localreceiver.Receiver { return p.fan.receivers[0
 // practiceWrites is the share of requests that write: the writes of Patients, the changed slot and the event.
 const practiceWrites = 9.0 / 20
 
-// request sends the n-th request. Of twenty, seven read Patients by id, three search for them, seven write them, one
-// lists slots, one changes a slot and one publishes an event. Those that change something that exists walk through all
-// of it, so that few of them change the same at once.
+// request sends the n-th request. Of twenty, seven read Patients by id, three search for them, seven
+// write them, one lists slots, one changes a slot and one publishes an event. Consecutive changes go
+// to different Patients and slots, so that few requests change the same record at once.
 func (p *practice) request(ctx context.Context, n int) error {
 	slot := "/availability-slot/" + p.slots[n/20%len(p.slots)]
 	switch n % 20 {
@@ -153,8 +155,9 @@ func (p *practice) request(ctx context.Context, n int) error {
 	}
 }
 
-// oldest returns the id of the oldest passing Patient after the first ones, whose number is taken, and counts it there. It
-// returns an empty string if there is none among the first limit ones.
+// oldest takes the oldest passing Patient that is not yet taken, and returns its id. taken is the
+// number of Patients that are taken. oldest returns an empty string if all of the first limit Patients
+// are taken.
 func (p *practice) oldest(taken *atomic.Int64, limit int64) string {
 	p.passing.mu.Lock()
 	defer p.passing.mu.Unlock()
@@ -177,7 +180,8 @@ func (p *practice) capacity(ctx context.Context, o options) (float64, error) {
 	return t.perSecond, err
 }
 
-// takeDelivered counts the deliveries that have arrived since it was called before.
+// takeDelivered takes the deliveries that have arrived since its last call from the receiver, and
+// counts them.
 func (p *practice) takeDelivered() { p.delivered += len(p.receiver().Take()) }
 
 // deliveriesTimeout is how long deliveries may take after the last request.

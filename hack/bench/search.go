@@ -30,7 +30,8 @@ var (
 // recallTag is on one Patient in a thousand.
 const recallTag = "https://clinic.example.org/tags|recall"
 
-// record is the n-th record of the set, of so many practitioners and then patients.
+// record returns the n-th record of a set. The first records of a set are practitioners, and the rest
+// are patients.
 func record(n, practitioners int) (typeName, id string, text []byte) {
 	if n < practitioners {
 		id := fmt.Sprintf("vet-%d", n)
@@ -59,10 +60,10 @@ func (s *site) put(ctx context.Context, n int) error {
 	return s.do(ctx, http.MethodPut, "/"+typeName+"/"+id, text, http.StatusCreated)
 }
 
-// inTheMiddle are from which to which record of the set a range of times is.
+// inTheMiddle has the numbers of two records. The searches by time ask for what was stored between them.
 var inTheMiddle = [2]int{(practitioners + patients) / 2, (practitioners+patients)/2 + patients/60}
 
-// populate stores all records, and returns when those in the middle were stored.
+// populate stores all records, and returns the times at which the two records of inTheMiddle were sent.
 func (s *site) populate(ctx context.Context, clients int) (stored [2]time.Time, err error) {
 	numbers := make(chan int)
 	failed := make(chan error, clients)
@@ -104,7 +105,7 @@ func (s *site) populate(ctx context.Context, clients int) (stored [2]time.Time, 
 	}
 }
 
-// deepPage is the page that is measured beside the first.
+// deepPage is the number of the page that is measured in addition to the first.
 const deepPage = 400
 
 // pageAddress follows the next links to a page of a query.
@@ -137,7 +138,7 @@ func (s *site) pageAddress(ctx context.Context, path string, page int) (string, 
 
 var memoryMetric = regexp.MustCompile(`(?m)^process_resident_memory_bytes (\S+)$`)
 
-// residentMemory is that of a process, in bytes, by its metrics.
+// residentMemory reads the resident memory of a process, in bytes, from its metrics.
 func residentMemory(ctx context.Context, metrics string) (float64, error) {
 	text, err := fetch(ctx, metrics)
 	if err != nil {

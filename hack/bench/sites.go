@@ -23,35 +23,35 @@ import (
 )
 
 const (
-	// sitesPoll is how often it is looked whether Sites are Ready, drain how long programs
-	// get to finish what they have begun, idle how long they are watched doing nothing.
+	// sitesPoll is the interval of checks whether Sites are Ready. drain is how long programs get to
+	// finish what they have begun. idle is how long programs without requests are measured.
 	sitesPoll = 100 * time.Millisecond
 	drain     = 10 * time.Second
 	idle      = time.Minute
-	// sitesDeadline is more than any number of Sites takes that is measured here.
+	// sitesDeadline is how long Sites may take to become Ready.
 	sitesDeadline = 15 * time.Minute
 )
 
 // siteCounts are the numbers of Sites at which benchSites measures the cost, in ascending order.
 var siteCounts = []int{10, 50, 100, 200}
 
-// programCost is what one program takes while nobody asks it for anything.
+// programCost is what one program uses while clients send no requests.
 type programCost struct {
-	// resident and heap are in bytes, cpu is processor time by minute, requests those to
-	// kube-apiserver in a minute.
+	// resident and heap are in bytes. cpu is seconds of processor time, and requests the number of
+	// requests to kube-apiserver, both within the time idle.
 	resident, heap, cpu, requests float64
 }
 
-// sitesCost is what it takes to have a number of Sites.
+// sitesCost is the cost of a number of Sites.
 type sitesCost struct {
 	sites int
-	// ready is how long those that were added took, until the last was Ready.
+	// ready is the time from the creation of the first of the added Sites until all Sites were Ready.
 	ready    time.Duration
 	added    int
 	programs map[string]programCost
 }
 
-// benchSites adds Sites with etcd-backed storage, and tells what each costs.
+// benchSites adds Sites with etcd-backed storage, and prints what programs use at each of siteCounts.
 func benchSites(ctx context.Context, _ options, in installation) error {
 	objects, err := adminClient(in)
 	if err != nil {
@@ -82,7 +82,7 @@ func benchSites(ctx context.Context, _ options, in installation) error {
 	return nil
 }
 
-// adminClient is a client of kube-apiserver, as the administrator and without a limit of its rate.
+// adminClient returns a client of kube-apiserver with the rights of the administrator and no rate limit.
 func adminClient(in installation) (client.Client, error) {
 	config := in.cluster.Config()
 	config.QPS = -1
@@ -102,7 +102,7 @@ func addSite(ctx context.Context, objects client.Client, name string) error {
 	return objects.Create(ctx, &v1alpha1.Site{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: name}})
 }
 
-// awaitReady returns when so many Sites are Ready. interval is that between two counts.
+// awaitReady returns when exactly count Sites are Ready. interval is the time between two counts.
 func awaitReady(ctx context.Context, objects client.Client, count int, interval time.Duration) error {
 	return wait.PollUntilContextTimeout(ctx, interval, sitesDeadline, true, func(ctx context.Context) (bool, error) {
 		list := &v1alpha1.SiteList{}
@@ -119,7 +119,7 @@ func awaitReady(ctx context.Context, objects client.Client, count int, interval 
 	})
 }
 
-// idleCosts watches programs that nobody asks for anything.
+// idleCosts returns what programs use in the time idle, during which no client sends requests.
 func idleCosts(ctx context.Context, programs map[string]string) (map[string]programCost, error) {
 	time.Sleep(drain)
 	before := map[string]programCost{}
@@ -150,7 +150,7 @@ var (
 	requestsMetric = regexp.MustCompile(`(?m)^rest_client_requests_total\{[^}]*\} (\S+)$`)
 )
 
-// readCost reads what a program has taken so far.
+// readCost reads what a program uses from its metrics. cpu and requests are totals since its start.
 func readCost(ctx context.Context, address string) (cost programCost, err error) {
 	text, err := fetch(ctx, address)
 	if err != nil {

@@ -16,22 +16,23 @@ import (
 )
 
 const (
-	// soakShare is the part of the capacity at which the practices are used. The capacity is the highest rate at which
-	// p99 is below soakLatency and no request fails. It is searched for in steps of soakStep of the rates of a closed loop.
+	// soakShare is the part of the capacity at which the practices are used. The capacity is the
+	// highest rate at which p99 is below soakLatency and no request fails. benchSoak searches for it
+	// downwards from the rates of a closed loop, in steps of soakStep of those rates.
 	soakShare, soakStep = 0.7, 0.1
 	soakLatency         = time.Second
 	// soakSamples is the number of samples of a run. The first third is the warm-up.
 	soakSamples = 30
-	// soakMeasuring is how long a trial of the capacity lasts, so long that deliveries and the work of each minute are
-	// part of it.
+	// soakMeasuring is how long a trial of the capacity lasts. It is long enough to include
+	// deliveries, and work that programs do every minute.
 	soakMeasuring = time.Minute
 )
 
 // soakGauge is a kind of figure of a sample.
 type soakGauge struct {
 	name string
-	// share and least are the growth from the second third of the samples to the last that is allowed: a share
-	// of the mean of the second third, or at least that much.
+	// share and least define the maximum growth from the second third of the samples to the last
+	// third: share of the mean of the second third, or least if that is more.
 	share, least float64
 	// unit divides the values that are printed.
 	unit float64
@@ -69,7 +70,7 @@ func benchSoak(ctx context.Context, o options, in installation) error {
 	for _, p := range practices {
 		defer p.fan.close()
 	}
-	// All at the same time, because they share the processors.
+	// The capacities are measured at the same time, because the practices share the processors.
 	closed := make([]float64, len(practices))
 	group, measuring := errgroup.WithContext(ctx)
 	for i, p := range practices {
@@ -105,16 +106,18 @@ func benchSoak(ctx context.Context, o options, in installation) error {
 type soak struct {
 	probe     *soakProbe
 	practices []*practice
-	// requests is the number of requests that each practice got, failed of those that failed.
+	// requests is the number of requests that were due for each practice, failed the number of those
+	// that failed or were not sent.
 	requests, failed []int
 	first            error
 	samples          []map[string]float64
 	p99              [][]time.Duration
 }
 
-// sustainable returns the highest rates of the practices, in the ratio of their rates in a closed loop, at which p99 of
-// both stays below soakLatency and no request fails. Rates of a closed loop are higher than what an open loop can have: a
-// request then takes up to 1.4 times as much time of the processors, because fewer are in a batch.
+// sustainable returns the highest rates of the practices, in the ratio of their rates in a closed
+// loop, at which p99 of both stays below soakLatency and no request fails. An open loop cannot reach
+// the rates of a closed loop: its batches are smaller, so that a request takes up to 1.4 times as much
+// processor time.
 func (s *soak) sustainable(ctx context.Context, closed []float64) ([]float64, error) {
 	for share := 1.0; share > soakStep/2; share -= soakStep {
 		rates := slices.Clone(closed)
@@ -144,7 +147,7 @@ func (s *soak) sustainable(ctx context.Context, closed []float64) ([]float64, er
 	return nil, fmt.Errorf("at each rate p99 is above %s or requests fail", soakLatency)
 }
 
-// use sends requests to all practices at their rates. It returns the durations of those of each practice.
+// use sends requests to all practices at their rates. It returns the sorted durations by practice.
 func (s *soak) use(ctx context.Context, length time.Duration, rates []float64) [][]time.Duration {
 	took := make([][]time.Duration, len(s.practices))
 	var mu sync.Mutex

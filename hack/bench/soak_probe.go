@@ -64,7 +64,7 @@ func (p *soakProbe) programs() []program {
 	}
 }
 
-// sample returns all figures but that of the data.
+// sample returns all figures except the bytes of data.
 func (p *soakProbe) sample(ctx context.Context) (map[string]float64, error) {
 	figures := map[string]float64{}
 	for _, program := range p.programs() {

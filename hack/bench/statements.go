@@ -10,13 +10,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// statement is one that the engine sent.
+// statement is an SQL statement that the engine sent, or one to send.
 type statement struct {
 	sql  string
 	args []any
 }
 
-// statements notes what the engine sends, so that the same can be sent without it.
+// statements records the statements that the engine sends, so that a benchmark can send them without
+// the engine.
 type statements struct {
 	mu   sync.Mutex
 	sent []statement
@@ -49,7 +50,8 @@ func (s *statements) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQ
 // TraceBatchEnd implements pgx.BatchTracer.
 func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// of are the statements that a call sends.
+// of returns the statements that a call sends. It fails if the call fails or sends none. Calls of it
+// must not overlap.
 func (s *statements) of(call func() error) ([]statement, error) {
 	s.mu.Lock()
 	s.sent = nil
@@ -63,7 +65,7 @@ func (s *statements) of(call func() error) ([]statement, error) {
 	return s.sent, err
 }
 
-// send sends statements one after the other and reads what they answer.
+// send sends statements one after the other and reads their rows.
 func send(ctx context.Context, pool *pgxpool.Pool, all []statement) error {
 	for _, s := range all {
 		rows, err := pool.Query(ctx, s.sql, s.args...)

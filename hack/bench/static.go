@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// serveStatic answers each path with the bytes of the file of that name, and says
-// where on standard output: net/http and nothing else, as the baseline for reads.
+// serveStatic responds to each path with the bytes of the file of that name. It prints its address on
+// standard output. It uses net/http and nothing else, because it is the baseline for reads.
 func serveStatic(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -28,7 +28,7 @@ func serveStatic(dir string) error {
 		}
 		mux.HandleFunc("/"+file.Name(), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(content) // a client that went away is its own matter
+			_, _ = w.Write(content) // it fails only if the client has closed the connection
 		})
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,13 +40,14 @@ func serveStatic(dir string) error {
 	return server.Serve(listener)
 }
 
-// startStatic starts serveStatic as a process, as the API server is one. It returns
-// its address and its process.
+// startStatic runs serveStatic in a process of its own, like the API server. It returns its address
+// and process id.
 func startStatic(ctx context.Context, dir string) (address string, pid int, err error) {
 	return startSelf(ctx, "-static", dir)
 }
 
-// startSelf starts this program as one that says on its standard output where it serves.
+// startSelf starts this program again with arguments that make it a server. It returns the address
+// that the server prints on standard output, and its process id. The server ends with ctx.
 func startSelf(ctx context.Context, arguments ...string) (address string, pid int, err error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -28,7 +28,7 @@ func body(n int) []byte {
 		`"telecom":[{"system":"phone","value":"+61 3 5550 %04d","use":"home"}],"multipleBirthInteger":%d}`, n, n, n%10000, n)
 }
 
-// rawObjects writes objects of the size of our records through client-go alone.
+// rawObjects writes and reads Records through client-go alone, without the API server.
 type rawObjects struct {
 	client rest.Interface
 	mu     sync.Mutex
@@ -76,7 +76,8 @@ func (o *rawObjects) get(ctx context.Context, n int) error {
 	return err
 }
 
-// site talks to a site as a client does: HTTP keep-alive and a real token.
+// site is an HTTP client of a site, with keep-alive and a real token. ids are those of the Patients
+// that create has created.
 type site struct {
 	base, token string
 	client      *http.Client
@@ -88,7 +89,7 @@ func newSite(base, token string) *site {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.MaxIdleConns = 256, 256
 	transport.IdleConnTimeout = 5 * time.Second // so that connections of a short peak do not count as the server's growth
-	transport.DisableCompression = true         // what is measured is the answer, not gzip
+	transport.DisableCompression = true         // gzip would distort the results
 	return &site{base: base, token: token, client: &http.Client{Transport: transport}}
 }
 
@@ -125,18 +126,19 @@ func (s *site) read(ctx context.Context, n int) error {
 	return s.do(ctx, http.MethodGet, "/patient/"+s.id(n), nil, http.StatusOK)
 }
 
-// send returns the answer.
+// send sends a request and returns the body of the response. It fails with an *answerError unless the
+// status is want.
 func (s *site) send(ctx context.Context, method, path string, text []byte, want int) ([]byte, error) {
 	var answer bytes.Buffer
 	err := s.exchange(ctx, method, path, text, want, &answer)
 	return answer.Bytes(), err
 }
 
-// answers are where answers are read that nobody looks at: what the load generator spends
-// is part of what is measured.
+// answers has buffers for responses that are read and not used. Reuse saves processor time of the load
+// generator, which would affect the results.
 var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// do is send for who does not look at the answer.
+// do is like send for callers that do not need the response.
 func (s *site) do(ctx context.Context, method, path string, text []byte, want int) error {
 	answer := answers.Get().(*bytes.Buffer)
 	defer answers.Put(answer)

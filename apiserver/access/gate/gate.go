@@ -52,7 +52,8 @@ type Restriction struct {
 }
 
 // Store is a store.Store for one caller. Reads, searches and histories treat a record that the view
-// hides as absent. These reveal that it exists: Stats, which counts all records; Hidden; the
+// hides as absent. Options.Restrict further limits the rights of the caller. The following results
+// reveal that a hidden record exists: Stats, which counts all records; Hidden; the
 // *store.IDTakenError of a write that creates a record with the same id; and a *store.ClaimError
 // without a holder. A Store is safe for concurrent use.
 type Store struct {

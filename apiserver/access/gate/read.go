@@ -49,7 +49,7 @@ func (s *Store) deleted(ctx context.Context, condition store.Condition, restrict
 	return deleted
 }
 
-// checkAll is check, and also returns store.ErrNotFound if a version is not in a restriction.
+// checkAll is like check, but also returns store.ErrNotFound if a version is not in a restriction.
 func (s *Store) checkAll(ctx context.Context, condition store.Condition, restriction *Restriction, record store.Record) error {
 	if !restriction.Holds(record.Key, record.Body) {
 		return store.ErrNotFound
@@ -102,7 +102,7 @@ func (s *Store) holds(ctx context.Context, condition store.Condition, labels sto
 
 // GetVersion implements store.Store. A version is visible if privacy rules allow it both with the
 // labels of the version itself and with the labels of the record's newest version that is not a
-// deletion.
+// deletion. Both versions must also be in the restriction of the right to get (Options.Restrict).
 func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
 	condition, err := s.condition(key.Type)
 	if err != nil {
@@ -149,7 +149,7 @@ func (s *Store) hiddenByRules(ctx context.Context, keys []store.Key) ([]store.Ke
 }
 
 // hiddenConcurrency is how many records one call of hidden reads concurrently: as many as a batch of
-// package batcher has, because Postgres reads concurrent keys in batches. Further ones wait.
+// package batcher has, because Postgres reads concurrent keys in batches. Further reads wait.
 const hiddenConcurrency = 64
 
 // hidden returns those of the keys whose records are live, and hidden by privacy rules or not in the

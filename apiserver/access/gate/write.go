@@ -10,10 +10,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// maxAttempts is how often Write tries one write. The first attempt that needs labels of deleted or
-// linked records, or meets a hidden record, costs another attempt for all operations of the write, and
-// so does each change of one of their records in the meantime. Attempts after which a claim was removed
-// do not count. At the limit, Write returns store.ErrUnavailable.
+// maxAttempts is how often Write tries one write. An attempt fails if the gate must first read the
+// labels of a deleted record or of linked records, or if a record is hidden from the caller. The
+// gate then reads these records, for all operations of the write that may need them, and tries
+// again. An attempt also fails if one of these records has changed in the meantime. Attempts after
+// which a claim was removed do not count. At the limit, Write returns store.ErrUnavailable.
 const maxAttempts = 10
 
 // errHidden refuses an operation on a record that is hidden from the caller.
@@ -222,8 +223,9 @@ func (s *Store) checkLowering(o *operation, before store.Labels) error {
 	return s.options.Unprivileged(o.Key.Type)
 }
 
-// judgeAll judges the first operation, which approve refused for a reason, and those of the others
-// that may be refused for the same reason: a store calls approve only up to the first refusal.
+// judgeAll judges the first operation, which approve refused for a reason, and those later
+// operations that approve may refuse for the same reason. A store calls approve only up to the
+// first refusal, so the later operations may not have been checked.
 func (s *Store) judgeAll(ctx context.Context, refused []*operation, reason error) error {
 	for n, o := range refused {
 		if n > 0 && (o.judged != 0 || !o.depends() || errors.Is(reason, errLinks) && !privacy.HasLinks(o.Key.Type)) {
@@ -292,9 +294,9 @@ func (o *operation) onHidden() error {
 	return nil
 }
 
-// markUnseen adds to Op.Unseen the required records that privacy rules hide, as if they did not exist.
-// It does not add those that Options.Restrict excludes, because a record may keep references to them
-// (package integrity).
+// markUnseen adds to Op.Unseen the required records that privacy rules hide, so that the store
+// treats them as absent. It does not add those that Options.Restrict excludes, because a record may
+// keep references to them (package integrity).
 func (s *Store) markUnseen(ctx context.Context, ops []*operation) error {
 	put := map[store.Key]bool{}
 	for _, o := range ops {
@@ -311,8 +313,9 @@ func (s *Store) markUnseen(ctx context.Context, ops []*operation) error {
 	return nil
 }
 
-// explain removes hidden records from an error of the store. It returns nil if the write must be
-// retried, without a claim that it has removed. Errors: err, and those of Hidden.
+// explain removes hidden records from an error of the store. If the holder of a claim is hidden and
+// the claim expires, explain removes the claim from the pending operations and returns nil; the
+// write must then be retried. Errors: err, and those of Hidden.
 func (s *Store) explain(ctx context.Context, pending []*operation, err error) error {
 	var claimed *store.ClaimError
 	if !errors.As(err, &claimed) {
@@ -341,9 +344,10 @@ func (s *Store) named(recordType string) (store.Condition, error) {
 	return s.condition(recordType)
 }
 
-// unclaim removes, from the pending operations, a claim that a hidden record holds if it expires.
-// Such claims only serialize conditional writes with the same criteria, and to the caller the hidden
-// record does not exist. For any other claim it returns an error that does not name the holder.
+// unclaim removes a claim that a hidden record holds from the first pending operation that has the
+// claim with an expiry, and returns nil. Claims with an expiry only serialize conditional writes
+// with the same criteria, and to the caller the hidden record does not exist. For a claim without
+// an expiry, unclaim returns an error that does not name the holder.
 func (s *Store) unclaim(pending []*operation, claimed *store.ClaimError) error {
 	for _, o := range pending {
 		kept := slices.DeleteFunc(slices.Clone(o.Claims), func(claim store.Claim) bool {

@@ -12,9 +12,9 @@ import (
 )
 
 // Authenticate returns the caller of a token that was sent to a Site. site is nil if the Site does
-// not exist. A hidden Site and a Site that does not exist return the same errors for a token with
-// another audience. Errors: access.ErrSiteHidden for such a token if it is authentic,
-// *access.TokenError, access.ErrUnavailable.
+// not exist. A token whose audience a hidden Site does not accept gets the same error there as at a
+// Site that does not exist: access.ErrSiteHidden if the token is authentic. Errors:
+// access.ErrSiteHidden, *access.TokenError, access.ErrUnavailable.
 func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token string) (access.Caller, error) {
 	var at acceptance
 	if site != nil {
@@ -63,7 +63,8 @@ func (a *Access) accept(ctx context.Context, at acceptance, token string, claims
 	return caller, ok, err
 }
 
-// renewToken reviews an accepted token again. If it is refused, it is no longer accepted.
+// renewToken reviews an accepted token again. If the token is refused, renewToken removes it from
+// the cache.
 func (a *Access) renewToken(ctx context.Context, at acceptance, token string, claims tokenClaims) {
 	if _, ok, err := a.accept(ctx, at, token, claims); !ok && err == nil {
 		a.accepted.Remove(at)

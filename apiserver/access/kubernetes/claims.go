@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// unixTime is a NumericDate (RFC 7519 §2): seconds since the epoch.
+// unixTime is a NumericDate (RFC 7519 §2): seconds since the epoch. A number of 2^40 or more is
+// ignored and leaves the zero time.
 type unixTime struct{ time.Time }
 
 func (t *unixTime) UnmarshalJSON(data []byte) error {

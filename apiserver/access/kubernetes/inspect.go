@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// maxTokenBytes is the maximum size of a token in bytes. Larger ones are refused. Those of
-	// ServiceAccounts have about 1 KiB.
+	// maxTokenBytes is the maximum size of a token in bytes. Larger tokens are refused. A token of
+	// a ServiceAccount has about 1 KiB.
 	maxTokenBytes = 16 << 10
-	// maxAudiences is the maximum length of the aud claim. A token with more is refused, because
-	// kube-apiserver compares each audience with each of the review.
+	// maxAudiences is the maximum length of the aud claim. A token with more audiences is refused,
+	// because kube-apiserver compares each audience with each of the review.
 	maxAudiences = 100
 )
 

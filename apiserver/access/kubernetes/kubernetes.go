@@ -25,15 +25,16 @@ import (
 
 const (
 	// tokenTTL is how long an accepted token is accepted without another review, but not after its
-	// expiry. reviewTTL of it is how long a TokenReview is cached, the rest how long an accepted token
-	// is. Requests after tokenRenewal renew it in the background.
+	// expiry. It is the sum of the times of two caches: a TokenReview is cached for reviewTTL, and
+	// then the accepted token for tokenTTL - reviewTTL. A request with a token that was reviewed
+	// tokenRenewal ago or earlier starts another review in the background.
 	tokenTTL     = time.Minute
 	reviewTTL    = 10 * time.Second
 	tokenRenewal = 2 * reviewTTL
 	// refusedTokenTTL is how long a refused token is refused without another review.
 	refusedTokenTTL = 10 * time.Second
-	// maxAccepted is how many accepted tokens the process caches. At the limit the least recently used
-	// one is evicted.
+	// maxAccepted is how many accepted tokens the process caches. At the limit the least recently
+	// used token is evicted.
 	maxAccepted = 4096
 	// reviewTimeout is the time limit of one review.
 	reviewTimeout = 5 * time.Second

@@ -21,19 +21,20 @@ var rbacResources = []string{"roles", "rolebindings", "clusterroles", "clusterro
 // all namespaces count as changed.
 const maxChangedNamespaces = 4096
 
-// rbacWatch knows when the objects of RBAC last changed. It reads their metadata only, and keeps no
-// objects. It is safe for concurrent use.
+// rbacWatch records when the objects of RBAC last changed. It reads their metadata only, and keeps
+// no objects. It is safe for concurrent use.
 type rbacWatch struct {
 	client metadata.Interface
 	now    func() time.Time
 
 	mu sync.Mutex
-	// unwatched has the resources of which changes may be unknown, with the time since when. It is zero
-	// for those that have not been listed yet.
+	// unwatched maps each resource whose changes may be unknown to the time at which its watch
+	// failed. The time is zero for a resource that has not been listed yet.
 	unwatched map[string]time.Time
-	// everywhere is the time of the last change of an object without a namespace, or before which
-	// changes may have been missed. namespaces has the times of the last changes in namespaces, without
-	// those before everywhere.
+	// everywhere is the time of the last change that counts for all namespaces: a change of an
+	// object without a namespace, or a list, before which changes may have been missed. namespaces
+	// maps each namespace to the time of the last change of an object in it. It has no times before
+	// everywhere.
 	everywhere time.Time
 	namespaces map[string]time.Time
 }
@@ -72,9 +73,10 @@ func (w *rbacWatch) watch(ctx context.Context, resource string) {
 	cache.NewReflectorWithOptions(listWatch, &metav1.PartialObjectMetadata{}, rbacResource{w, resource}, cache.ReflectorOptions{Name: resource}).RunWithContext(ctx)
 }
 
-// last returns when an object of RBAC changed that can have an effect in a namespace, as far as is
-// known. isWatched reports whether all changes are known, but for those of the last answerTTL: while
-// kube-apiserver is unavailable, rights count that long.
+// last returns the time of the last known change of an object of RBAC that can have an effect in a
+// namespace. isWatched is false if the watch of a resource failed answerTTL ago or earlier, or has
+// not listed its objects yet. A watch that failed later counts as working, so that cached rights
+// remain valid for that time while kube-apiserver is unavailable.
 func (w *rbacWatch) last(namespace string) (changed time.Time, isWatched bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// readiness distinguishes refusals from those of a kube-apiserver that has just started: until it has
-// loaded the objects of RBAC, it refuses everything. It is safe for concurrent use.
+// readiness detects refusals of a kube-apiserver that has just started: until kube-apiserver has
+// loaded the objects of RBAC, it refuses every action. readiness is safe for concurrent use.
 type readiness struct {
 	client rest.Interface
 	// connections is the number of connections to kube-apiserver so far. ready is that number when
@@ -37,7 +37,8 @@ func (r *readiness) confirm(ctx context.Context) error {
 	if r.connections.Load() == r.ready.Load() {
 		return nil
 	}
-	// Concurrent refusals share a check, so it must outlive the context of the first.
+	// Concurrent refusals share a check, so the check must outlive the context of the first
+	// refusal.
 	_, err, _ := r.checks.Do("", func() (any, error) {
 		ctx, cancel := withReviewTimeout(context.WithoutCancel(ctx))
 		defer cancel()

@@ -8,15 +8,17 @@ import (
 
 const (
 	// rightsTTL is how long a right, or its lack, is cached if the objects of RBAC are not watched, or
-	// if they changed less than rightsTTL before the review: kube-apiserver watches them too, and may
-	// learn of a change later than this process.
+	// if they changed less than rightsTTL before the review: kube-apiserver also watches these
+	// objects, and may see a change later than this process.
 	rightsTTL = 10 * time.Second
 	// watchedRightsTTL is how long a right, or its lack, is cached while the objects of RBAC are watched
-	// and do not change. Another authorizer of the cluster may have granted the right, so it is limited:
-	// kube-apiserver caches the decisions of webhooks that long by default.
+	// and do not change. The time is limited because another authorizer of the cluster may have
+	// granted the right. kube-apiserver caches the decisions of authorization webhooks for the same
+	// time by default.
 	watchedRightsTTL = 5 * time.Minute
-	// answerTTL is how long the watches count as working after one has failed, and after the last review
-	// that had an answer: a connection that was cut may look open.
+	// answerTTL is how long the watches count as working after a watch has failed. They also stop
+	// counting as working this long after the last review with an answer, because a connection that
+	// was cut may look open.
 	answerTTL = time.Minute
 	// maxRenewals is the maximum number of concurrent reviews that renew cached results.
 	maxRenewals = 8
@@ -33,8 +35,10 @@ type result struct {
 // renewal is the state of a cached result that a request may renew in the background.
 type renewal struct{ running atomic.Bool }
 
-// isCurrent reports whether a result for a namespace still counts. The result counts for ttl, and for
-// watchedTTL while the objects of RBAC are watched, but not after a change of them.
+// isCurrent reports whether a result for a namespace still counts. A result of a review before the
+// last change of the objects of RBAC does not count. Any other result counts for ttl, or for
+// watchedTTL while these objects are watched. It counts for at most rightsTTL if the objects
+// changed less than rightsTTL before the review.
 func (a *Access) isCurrent(namespace string, reviewed time.Time, ttl, watchedTTL time.Duration) bool {
 	now := a.now()
 	changed, isWatched := a.rbac.last(namespace)
@@ -50,7 +54,8 @@ func (a *Access) isCurrent(namespace string, reviewed time.Time, ttl, watchedTTL
 	return now.Sub(reviewed) < ttl
 }
 
-// renew reviews a result again in the background, unless that is done already or too many others are.
+// renew reviews a result again in the background, unless a review of this result is running or
+// maxRenewals reviews of other results are.
 func (a *Access) renew(ctx context.Context, r *renewal, review func(ctx context.Context)) {
 	if !r.running.CompareAndSwap(false, true) {
 		return
@@ -61,7 +66,7 @@ func (a *Access) renew(ctx context.Context, r *renewal, review func(ctx context.
 		r.running.Store(false)
 		return
 	}
-	ctx = context.WithoutCancel(ctx) // the request does not wait for it
+	ctx = context.WithoutCancel(ctx) // the review continues after the request
 	go func() {
 		defer func() { <-a.renewals; r.running.Store(false) }()
 		review(ctx)

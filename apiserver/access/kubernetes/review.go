@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxReviews is the maximum number of TokenReviews in flight, per process. Further ones wait, so
-	// that a flood of well-formed tokens does not overload kube-apiserver.
+	// maxReviews is the maximum number of TokenReviews in flight, per process. Further reviews
+	// wait, so that a flood of well-formed tokens does not overload kube-apiserver.
 	maxReviews = 32
 	// maxReviewWait limits how long a TokenReview waits. At the limit the request gets 503.
 	maxReviewWait = time.Second
@@ -63,7 +63,8 @@ func (r *reviewer) AuthenticateToken(ctx context.Context, token string) (*authen
 	return &authenticator.Response{User: info, Audiences: review.Status.Audiences}, true, nil
 }
 
-// begin waits until fewer than maxReviews are in flight, and counts another.
+// begin waits until fewer than maxReviews reviews are in flight, and counts another review. Errors:
+// errTooManyReviews after maxReviewWait, the error of ctx.
 func (r *reviewer) begin(ctx context.Context) error {
 	select {
 	case r.inFlight <- struct{}{}:

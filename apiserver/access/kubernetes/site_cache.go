@@ -9,8 +9,8 @@ import (
 
 const (
 	// maxGranted and maxRefused are how many results of each kind are cached for one Site. At the
-	// limit the least recently used one is evicted. The limits are separate, so that refusals never
-	// evict rights.
+	// limit the least recently used result is evicted. The limits are separate, so that refusals
+	// never evict rights.
 	maxGranted, maxRefused = 2048, 512
 	// maxSites is how many Sites have caches. At the limit those of the least recently used Site are
 	// evicted. siteTTL is how long after their creation the caches of a Site are dropped.

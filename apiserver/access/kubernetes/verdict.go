@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// verdictTTL is how long it is cached whether a caller has any right to a Site.
+	// verdictTTL is how long the result of HasAnyRight is cached.
 	verdictTTL = time.Minute
 	// verdictParallelism is how many SubjectAccessReviews of one verdict run concurrently.
 	verdictParallelism = 8
@@ -34,7 +34,8 @@ func (a *Access) HasAnyRight(ctx context.Context, caller access.Caller, site acc
 	if found := verdicts.get(caller.Identity); found != nil && a.isCurrent(site.Namespace, found.reviewed, verdictTTL, verdictTTL) {
 		return found.allowed, nil
 	}
-	// Concurrent requests of one caller share a verdict, so it must outlive the context of the first.
+	// Concurrent requests of one caller share the reviews, so the reviews must outlive the context
+	// of the first request.
 	shared, err, _ := a.verdicts.Do(site.Namespace+"\x00"+caller.Identity, func() (any, error) {
 		began := a.now()
 		found, err := a.findRight(context.WithoutCancel(ctx), caller, site)
@@ -46,7 +47,8 @@ func (a *Access) HasAnyRight(ctx context.Context, caller access.Caller, site acc
 	return err == nil && shared.(bool), err
 }
 
-// findRight reviews the most common right first, and then all others concurrently.
+// findRight reviews the most common right first. If the caller lacks it, findRight reviews all
+// other rights, verdictParallelism at a time, until one is found.
 func (a *Access) findRight(ctx context.Context, caller access.Caller, site access.Tenant) (bool, error) {
 	found, err := a.reviewAccess(ctx, caller, site, access.Action{Verb: "get", Group: "paddock.health", Resource: "sites", Name: site.Name})
 	if found || err != nil {

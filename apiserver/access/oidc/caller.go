@@ -93,8 +93,8 @@ func (t token) checkRecipient(issuer Issuer, site Owner) error {
 	return nil
 }
 
-// checkName refuses names that Kubernetes reserves, and names that could be mistaken for others in
-// a log.
+// checkName refuses empty names, names that Kubernetes reserves, and names with control characters,
+// which could look like other text in a log.
 func checkName(claim, name string) error {
 	switch {
 	case name == "":

@@ -27,8 +27,8 @@ const (
 	maxWait = 5 * time.Second
 )
 
-// keySet has the keys of one issuer. Its goroutine fetches them. While the issuer is down, it keeps
-// the last keys. It is safe for concurrent use.
+// keySet has the keys of one issuer. A goroutine (run) fetches the keys. While the issuer is down,
+// the keySet keeps the last keys. It is safe for concurrent use.
 type keySet struct {
 	source discovery.Issuer
 	dial   discovery.Dial
@@ -107,9 +107,9 @@ func (k *keySet) published() (discovery.Published, bool) {
 	return *k.known, true
 }
 
-// find returns the keys that may have signed a token. For an unknown key it waits for a fetch, at
-// most one per unknownKeyInterval. Errors: *access.TokenError, access.ErrUnavailable until the
-// first fetch succeeds.
+// find returns the keys that may have signed a token. For an unknown key it waits for a fetch of
+// the keys, but requests at most one fetch per unknownKeyInterval. Errors: *access.TokenError,
+// access.ErrUnavailable until the first fetch succeeds.
 func (k *keySet) find(ctx context.Context, keyID string, algorithm jose.SignatureAlgorithm) ([]jose.JSONWebKey, error) {
 	keys, known := k.lookup(keyID)
 	if len(keys) == 0 {
@@ -156,9 +156,9 @@ func (k *keySet) lookup(keyID string) (keys []jose.JSONWebKey, known bool) {
 	return keys, true
 }
 
-// await waits for the pending fetch. If there is none but other keys are known, it requests one, at
-// most once per unknownKeyInterval. This bounds the requests to the issuer that tokens with random
-// key ids cause.
+// await waits for the pending fetch. If no fetch is pending and known is set, await requests a
+// fetch, at most once per unknownKeyInterval. This limits the requests to the issuer that tokens
+// with random key ids cause. Inline keys are not fetched.
 func (k *keySet) await(ctx context.Context, known bool) {
 	k.mu.Lock()
 	if now := k.now(); known && k.source.JWKS == "" && k.pending == nil && now.Sub(k.lastUnknown) >= unknownKeyInterval {

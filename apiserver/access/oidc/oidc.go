@@ -22,8 +22,8 @@ const (
 	// cacheTTL is how long a verified token is accepted without another verification, but not after
 	// its expiry.
 	cacheTTL = time.Minute
-	// maxCached is the maximum number of verified tokens that a Site caches, and that of tokens of
-	// other issuers. At the limit the least recently used one is evicted.
+	// maxCached is the maximum size of each of two caches of a Site: of its verified tokens, and of
+	// tokens of other issuers. At the limit the least recently used token is evicted.
 	maxCached = 1024
 )
 
@@ -35,9 +35,9 @@ type Issuer struct {
 	Keys discovery.Issuer
 	// Audiences are the accepted values of the "aud" claim.
 	Audiences []string
-	// Username is the name of the claim with the caller's name. Groups is the name of the claim with
-	// the caller's groups, Site that of the claim with siteIDs. If Groups or Site is empty, no such
-	// claim is read.
+	// Username is the name of the claim with the caller's name. Groups is the name of the claim
+	// with the caller's groups, Site the name of the claim with siteIDs. If Groups or Site is
+	// empty, no such claim is read.
 	Username, Groups, Site string
 	// SMART reports whether the token's scopes authorize access to FHIR records.
 	SMART bool
@@ -89,9 +89,10 @@ type Issuers struct {
 	now     func() time.Time
 	// verified has the verified tokens by their hash.
 	verified *cache.LRUExpireCache
-	// foreign has tokens of other issuers by their hash with seed, which is much cheaper than that of
-	// verified. If two tokens had the same, one would only be verified elsewhere, which refuses it. The
-	// caches are separate, so that forged tokens never evict verified ones.
+	// foreign has tokens of other issuers by their hash with seed, which is much cheaper than the
+	// hash of verified. A collision grants nothing: a token of the Site's issuers with the hash of
+	// a foreign token is passed to the next authenticator, which refuses it. The caches are
+	// separate, so that forged tokens never evict verified tokens.
 	foreign *cache.LRUExpireCache
 	seed    maphash.Seed
 }

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// maxTokenBytes is the maximum size of a token in bytes. Longer ones are refused unparsed.
+	// maxTokenBytes is the maximum size of a token in bytes. Longer tokens are refused before they
+	// are parsed.
 	maxTokenBytes = 16 << 10
 	// maxAudiences is the maximum length of the "aud" claim. A token with more audiences is refused.
 	maxAudiences = 100
@@ -24,8 +25,8 @@ const (
 )
 
 // tokenTypes are the values of the "typ" header of tokens that identify a caller: JWTs in
-// general and access tokens (RFC 9068). Others, such as logout+jwt, are for something else
-// (RFC 8725 §3.11).
+// general and access tokens (RFC 9068). Tokens of other types, such as logout+jwt, have another
+// purpose (RFC 8725 §3.11).
 var tokenTypes = []string{"", "jwt", "at+jwt"}
 
 // token is a JWT that is parsed but not verified.

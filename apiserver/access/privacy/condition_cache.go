@@ -8,11 +8,12 @@ import (
 
 const (
 	// maxCached is how many conditions one Site's Rules cache. Callers to whom the same rules apply
-	// share conditions, so a Site normally has a few. At the limit, further ones are compiled for each
-	// request.
+	// share conditions, so a Site normally has only a few. At the limit, further conditions are
+	// compiled for each request.
 	maxCached = 1024
-	// maxRulesCached is how many rules a Site may have for its conditions to be cached: one bit of a
-	// conditionKey each. With more rules, conditions are compiled for each request.
+	// maxRulesCached is how many rules a Site may have for its conditions to be cached, because
+	// each rule needs a bit of a conditionKey. With more rules, conditions are compiled for each
+	// request.
 	maxRulesCached = 64
 )
 

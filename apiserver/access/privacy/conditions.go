@@ -7,7 +7,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// everything is the condition that all records meet, and nothing the one that none meets.
+// everything is the condition that all records meet, and nothing the condition that no record
+// meets.
 var (
 	everything store.Condition = store.All{}
 	nothing    store.Condition = store.Any{}
@@ -80,7 +81,8 @@ func not(condition store.Condition) store.Condition {
 
 // Holds reports whether the labels of one version meet a condition of this package. linked reports
 // whether the record to which a link refers meets the condition on linked records. A condition of a
-// type that this package does not make is not met, so a store.Not of it is.
+// type that this package does not create counts as not met, so a store.Not of such a condition
+// counts as met.
 func Holds(condition store.Condition, labels store.Labels, linked func(store.LinksTo, store.Link) bool) bool {
 	switch condition := condition.(type) {
 	case store.All:

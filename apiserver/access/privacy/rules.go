@@ -13,7 +13,8 @@ import (
 const ConfidentialitySystem = "http://terminology.hl7.org/CodeSystem/v3-Confidentiality"
 
 // restricted are the confidentiality codes that need the verb "privileged" unless a rule allows the
-// caller. The order is ascending: a caller who may see one may see those before it.
+// caller. The order is ascending: a caller to whom a rule shows records with one code may also see
+// records that have an earlier code and match the tags, profiles and types of the rule.
 var restricted = []string{"R", "V"}
 
 // Rules are the privacy rules of a Site.
@@ -89,8 +90,9 @@ func (r *Rule) match() store.Condition {
 }
 
 // matchSecurity is match with the security labels alone. A coding of the confidentiality R or V also
-// matches labels without a system, as isRestricted does. Otherwise a rule that names the level would
-// not restrict a record that it exempts from the verb "privileged".
+// matches labels without a system, as isRestricted does. Otherwise, a rule that names the level
+// would exempt a record with such a label from the verb "privileged" (byConfidentiality) without
+// restricting it.
 func (r *Rule) matchSecurity() store.Condition {
 	var labels store.Any
 	for _, coding := range r.Security {

@@ -87,8 +87,8 @@ func (v *View) blocks(rule *Rule, rights Rights) bool {
 	return rule.Allow != nil && !rights.BreaksGlass && !rule.Allow.includes(v.Caller, v.Rules.Issuers)
 }
 
-// byDefault returns the condition of a Closed Site: a rule matches the record or the caller is
-// privileged.
+// byDefault returns the condition of a Closed Site: a rule matches the record, or the caller is
+// privileged or breaks the glass.
 func (v *View) byDefault(recordType string, rights Rights) store.Condition {
 	if !v.Rules.Closed || rights.Privileged || rights.BreaksGlass {
 		return everything
@@ -102,9 +102,9 @@ func (v *View) byDefault(recordType string, rights Rights) store.Condition {
 	return anyOf(matched...)
 }
 
-// byConfidentiality returns the condition that hides records of a level from callers who are not
-// privileged. A record stays visible if it matches a rule with Allow that names the level. The rule
-// may also name a higher level if its Allow includes the caller.
+// byConfidentiality returns the condition that hides records of a level from callers who are
+// neither privileged nor break the glass. A record stays visible if it matches a rule with Allow
+// that names the level. The rule may also name a higher level if its Allow includes the caller.
 func (v *View) byConfidentiality(recordType string, level int, rights Rights) store.Condition {
 	if rights.Privileged || rights.BreaksGlass {
 		return everything

@@ -19,8 +19,9 @@ const levelPatient = "patient"
 // versionOne maps the permissions of SMART v1 to those of v2.
 var versionOne = map[string]string{"read": "rs", "write": "cud", "*": permissions}
 
-// plainUnderscores are the parameters with an underscore that select records. Others, such as
-// _include, affect only the response.
+// plainUnderscores are the search parameters, in addition to _has, whose names begin with an
+// underscore and that a scope may have, because they select records. Parameters such as _include
+// affect only the response.
 var plainUnderscores = []string{"_id", "_lastUpdated", "_tag", "_profile", "_security", "_source"}
 
 // scope is one scope on FHIR records.
@@ -35,8 +36,8 @@ type scope struct {
 	search url.Values
 }
 
-// parse parses a scope. It reports false for one that is not on FHIR records, such as openid, and
-// for one with an unknown part, because ignoring a part could grant more than was meant.
+// parse parses a scope. It reports false for a scope that is not on FHIR records, such as openid,
+// and for a scope with an unknown part, because ignoring a part could grant more than was meant.
 func parse(text string) (scope, bool) {
 	rest, query, restricted := strings.Cut(text, "?")
 	level, rest, ok := strings.Cut(rest, "/")

@@ -67,8 +67,9 @@ func ParseCloudEvents(text []byte, maxEvents int) ([]Sent, error) {
 	return sent, all.Err()
 }
 
-// structured parses an event from its members. The library does not get the data, because it treats
-// some JSON media types as text. within converts errors of the event to errors of the request.
+// structured parses a CloudEvent in structured mode from its members. The data is not passed to the
+// library, because the library treats some JSON media types as text. within converts errors of the
+// event to errors of the request.
 func structured(object schema.Object, within func(fielderror.Errors) fielderror.Errors) (Sent, fielderror.Errors) {
 	attributes := schema.NewWriter(nil)
 	for _, member := range object {

@@ -34,7 +34,8 @@ const (
 	maxName    = 128
 )
 
-// idForm is the form of eventIds. It suits a header field, because deliveries have the id in one.
+// idForm is the form of eventIds. It can be the value of a header field, because deliveries send
+// the id in the header Webhook-Id.
 var idForm = regexp.MustCompile(`^[\x21-\x7e]{1,128}$`)
 
 // Fields are the fields of an event.
@@ -143,8 +144,8 @@ func read(object schema.Object) (events.Published, error) {
 	return p, p.Data.Compact()
 }
 
-// Twice returns the indexes of events that repeat an earlier event of the request with the same id
-// and content. Errors: fielderror.Errors if an event has the id of an earlier one but other
+// Twice returns the indexes of those events that have the id and content of an earlier event of the
+// same request. Errors: fielderror.Errors if an event has the id of an earlier event but other
 // content.
 func Twice(sent []Sent, published []events.Published) (same map[int]bool, err error) {
 	var errs fielderror.Errors
@@ -192,8 +193,8 @@ func KeyOf(id string) store.Key {
 	return store.Key{Type: Type, ID: hex.EncodeToString(sum[:])}
 }
 
-// Memory is the content of the record of an accepted event, by which repetitions are detected. The
-// event's data is stored with its deliveries only.
+// Memory is the content of the record of an accepted event. The record serves to detect an event
+// that is sent again. The event's data is stored with its deliveries only.
 type Memory struct {
 	ID      string `json:"eventId"`
 	Type    string `json:"type"`

@@ -1,6 +1,7 @@
 // Package list parses the query parameters of the AHDS facade's lists and writes their responses:
-// numbered pages, sorted by one field and filtered by others. The type parameter is what a filter
-// returns for its value: a condition of a store or a test of an object.
+// numbered pages that are sorted by one field and filtered by several parameters. The type
+// parameter C of its types is what a filter returns for its value: a condition of a store or a test
+// of an object.
 package list
 
 import (
@@ -20,8 +21,8 @@ import (
 const (
 	DefaultPageSize = 10
 	MaxPageSize     = 100
-	// maxPage is a page number after the end of each list. A larger one is replaced by it, because
-	// JSON numbers are exact up to 2^53.
+	// maxPage is a page number beyond the end of every list. A larger page number is replaced by
+	// maxPage, because numbers in JSON are exact only up to 2^53.
 	maxPage = 1 << 53 / MaxPageSize
 )
 
@@ -119,7 +120,7 @@ func Parse[C any](query url.Values, options Options[C]) (Request[C], error) {
 	return request, errs.Err()
 }
 
-// set parses one parameter. f is its error unless ok is set.
+// set parses one parameter. f is the error of the parameter. It has no meaning if ok is set.
 func (r *Request[C]) set(name, value string, options Options[C]) (f fielderror.Error, ok bool) {
 	if options.Fixed && slices.Contains(sorting, name) {
 		return options.unknown(name), false

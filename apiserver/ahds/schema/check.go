@@ -18,7 +18,7 @@ type Check struct {
 	// a field that the service sets.
 	Errors func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors
 	// Schema is the JSON Schema of the values. It allows all values that Errors accepts, and may
-	// allow others.
+	// allow more values.
 	Schema JSON
 }
 
@@ -133,7 +133,8 @@ func Boolean() Check {
 
 var integerForm = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})$`)
 
-// Int returns the value of a whole number that Integer accepts, and 0 for any other value.
+// Int returns the value of a JSON number that is a whole number without an exponent and fits into
+// 64 bits, and 0 for any other value.
 func Int(value jsontext.Value) int64 {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil {

@@ -2,7 +2,8 @@ package schema
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// ContentOf parses an object that Append wrote. A field that is absent has its default.
+// ContentOf parses an object that Append wrote. An absent field gets its default, unless it is
+// Required or Served.
 func (f Fields) ContentOf(value jsontext.Value) (Content, error) {
 	object, err := Members(value)
 	if err != nil {

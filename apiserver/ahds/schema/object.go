@@ -13,7 +13,7 @@ import (
 )
 
 // maxDepth is the maximum nesting of objects and arrays in a body, including the body itself. In a
-// list, it is that of each item.
+// list, the limit applies to each item.
 const maxDepth = 64
 
 // Member is a member of an object. Its value is preserved byte for byte.

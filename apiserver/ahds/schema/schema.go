@@ -17,8 +17,8 @@ type Field struct {
 	Name string
 	// Check is the rule for values of the field.
 	Check Check
-	// Required is set if the field must be present and not null. Other fields may be omitted or null,
-	// and then have their Default.
+	// Required is set if the field must be present and not null. Other fields may be null, and may
+	// be omitted except from a PUT (see Optional). They then have their Default.
 	Required bool
 	// Default is the JSON value that the field has if it is omitted or null.
 	Default string

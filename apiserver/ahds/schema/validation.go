@@ -33,7 +33,7 @@ func (id Identity) check(value jsontext.Value) (sent string, errs fielderror.Err
 	return sent, nil
 }
 
-// Create returns the content of a new object, and the client's id if there is one. Errors:
+// Create returns the content of a new object, and the id that the client chose, or "". Errors:
 // fielderror.Errors.
 func (f Fields) Create(object Object, id Identity) (content Content, sent string, err error) {
 	content, sent, errs := f.read(object, id)
@@ -57,8 +57,8 @@ func (f Field) complete(at jsontext.Pointer, content Content) fielderror.Errors 
 }
 
 // Replace returns the content of an object that replaces another. The object must have each field
-// that clients set, except Optional ones. The value may be null unless the field is Required. Errors:
-// fielderror.Errors.
+// that clients set, except Optional fields. The value may be null unless the field is Required.
+// Errors: fielderror.Errors.
 func (f Fields) Replace(object Object, id Identity) (Content, error) {
 	content, _, errs := f.read(object, id)
 	for _, field := range f {

@@ -14,7 +14,7 @@ type Event struct {
 	site, id string
 	slot     Slot
 	held     bool
-	// service is the display text of the service type, or its code without one.
+	// service is the display text of the service type, or the code if there is no display text.
 	service string
 	version int64
 	updated time.Time
@@ -67,8 +67,8 @@ func (e Event) addTo(calendar *ics.Calendar) {
 	to.SetTimeTransparency(shown)
 }
 
-// withoutControls returns text with line feeds for all line breaks, and without the other control
-// characters, which RFC 5545 §3.3.11 does not allow in a text.
+// withoutControls returns text with line feeds for all line breaks. It removes the control
+// characters that RFC 5545 §3.3.11 does not allow in a text: all except line feed and tab.
 func withoutControls(text string) string {
 	return strings.Map(func(c rune) rune {
 		if c < ' ' && c != '\n' && c != '\t' || c == '\x7f' {

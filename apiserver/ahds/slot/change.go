@@ -44,7 +44,8 @@ type State struct {
 func (s State) held(now time.Time) bool { return s.Hold != nil && now.Before(s.Hold.Until) }
 
 // Claims returns the claim of an active slot on its resource's time: without expiry if it is
-// booked, and until the end of the hold if it is held. Other slots have no claim.
+// booked, and until the end of the hold if it is held. For other slots, the result is empty but not
+// nil, so that a write releases the claims that the slot had.
 func (s State) Claims(now time.Time) []store.Claim {
 	switch slot := Read(s.Content); {
 	case !slot.Active:
@@ -68,7 +69,8 @@ type Write struct {
 }
 
 // Change returns the state of the slot after a client's write. If several clients set isBooked, only
-// the first write succeeds. A later write is refused unless w.Seen is set. Errors: *RefusedError.
+// the first write succeeds. A later write is refused unless w.Seen is set. A write that books a
+// held slot is also refused. Errors: *RefusedError.
 func (s State) Change(w Write, now time.Time) (State, error) {
 	before, after := Read(s.Content), Read(w.Content)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 )
 
-// maxHold is the maximum duration of a hold, which ttlSeconds sets. Default: 300 seconds.
+// maxHold is the maximum of ttlSeconds, the duration of a hold. The default of ttlSeconds is 300.
 const maxHold = time.Hour
 
 // HoldFields are the fields of a request to hold a slot. TokenFields are the fields of a request to
@@ -31,7 +31,7 @@ var (
 // Tokens computes and verifies the tokens of the holds of one slot. A token is not stored. It is an
 // HMAC of the hold's nonce.
 type Tokens struct {
-	// Keys are the secret keys. The first one signs, and all of them verify.
+	// Keys are the secret keys. The first key signs, and all keys verify.
 	Keys [][]byte
 	// Slot is an identifier of the slot that is unique among the slots of all sites.
 	Slot string
@@ -75,7 +75,8 @@ func (s State) admit(t Tokens, token string, now time.Time) error {
 }
 
 // Take returns the state of the slot with a new hold of nonce, or with the hold of asked.holdToken
-// extended. Either lasts asked.ttlSeconds from now. asked has the HoldFields. Errors: *RefusedError.
+// extended. In both cases the hold ends asked.ttlSeconds after now. asked has the HoldFields.
+// Errors: *RefusedError.
 func (s State) Take(t Tokens, asked schema.Content, nonce string, now time.Time) (State, error) {
 	token := asked.Text("holdToken")
 	if err := s.admit(t, token, now); err != nil {

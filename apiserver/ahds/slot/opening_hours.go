@@ -21,8 +21,8 @@ const (
 	maxDays = 366
 	// minDuration and maxDuration bound durationMinutes.
 	minDuration, maxDuration = 5, 24 * 60
-	// The years of generated slots. Before 2000, some zones have offsets with seconds, which
-	// RFC 3339 cannot express.
+	// firstYear and lastYear bound the years of generated slots. Before 2000, some zones have
+	// offsets with seconds, which RFC 3339 cannot express.
 	firstYear, lastYear = 2000, 9998
 )
 
@@ -97,7 +97,8 @@ func items(most int, item schema.Check) schema.Check {
 	}
 }
 
-// checkItems checks the items of an array of 1 to most.
+// checkItems returns the errors of a value that must be an array of 1 to most items, and those of
+// its items.
 func checkItems(at jsontext.Pointer, value jsontext.Value, most int, check schema.Check) fielderror.Errors {
 	var items []json.RawMessage
 	if value.Kind() != jsontext.KindBeginArray || json.Unmarshal(value, &items) != nil {
@@ -215,9 +216,10 @@ func (s Schedule) check() fielderror.Errors {
 }
 
 // Slots returns the contents of the slots of the schedule, in the order of time. Within a period,
-// the first slot starts when the period opens, and each later slot starts when the previous one
+// the first slot starts when the period opens, and each later slot starts when the previous slot
 // ends. The last slot ends no later than the period closes. A period in which the clocks change is
-// an hour shorter or longer. Slots returns at most one slot more than most.
+// shorter or longer by that change. Slots stops after most+1 slots, by which a caller recognizes a
+// schedule with too many slots.
 func (s Schedule) Slots(most int) []schema.Content {
 	var slots []schema.Content
 	hours := slices.Clone(s.hours)
@@ -249,8 +251,9 @@ func (s Schedule) slot(start time.Time) schema.Content {
 	return content
 }
 
-// clockAt returns the first instant at which the clocks of a zone show a minute of a day, or a later
-// time if they skip it. day is midnight UTC of the day.
+// clockAt returns the first instant at which the clocks of a zone show a minute of a day. If the
+// clocks skip the minute, clockAt returns the instant of their change. day is midnight UTC of the
+// day.
 func clockAt(day time.Time, minute int, zone *time.Location) time.Time {
 	shown := day.Add(time.Duration(minute) * time.Minute)
 	offset := func(at time.Time) time.Duration {

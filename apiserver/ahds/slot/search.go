@@ -138,8 +138,8 @@ func starts(least, most int64) store.Condition {
 	return store.PeriodIs{Param: paramTime, From: store.Bounds{Least: least, Most: most}, Until: store.Unbounded}
 }
 
-// ends returns the condition on endAt. It also bounds startAt, which indexes begin with: no slot is
-// longer than maxLength.
+// ends returns the condition on endAt. With a lower bound, it also bounds startAt, because indexes
+// of periods are sorted by the start: no slot is longer than maxLength.
 func ends(least, most int64) store.Condition {
 	is := store.PeriodIs{Param: paramTime, From: store.Unbounded, Until: store.Bounds{Least: least, Most: most}}
 	if least != store.TheBeginning {

@@ -31,7 +31,7 @@ var Lists = list.Options[Test]{
 
 type parse = func(value string) (Test, string)
 
-// contains returns the filter on fields that contain a value, ignoring case.
+// contains returns the filter that selects resources whose field contains a value, ignoring case.
 func contains(field string) parse {
 	return func(value string) (Test, string) {
 		part := list.Fold(value)

@@ -187,7 +187,7 @@ func testAppendTwice(t *testing.T, open Open) {
 	}
 }
 
-// testMany stores more than fits into one piece of any storage.
+// testMany stores more entries than fit into one object or row of any engine.
 func testMany(t *testing.T, open Open) {
 	log, other := open(t)
 	const batches, size = 6, 300

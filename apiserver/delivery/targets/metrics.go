@@ -18,7 +18,7 @@ type backlog struct {
 	found map[string]waiting
 }
 
-// waiting has the pending deliveries of a namespace, for webhooks that fail and for others.
+// waiting has the pending deliveries of a namespace, for webhooks that fail and for all other webhooks.
 type waiting struct{ failing, others backlogOf }
 
 type backlogOf struct {
@@ -52,7 +52,7 @@ func (b *backlog) set(namespace string, health map[string]delivery.Health) {
 	b.found[namespace] = found
 }
 
-// keep removes namespaces without webhooks.
+// keep removes the numbers of all namespaces that are not in namespaces.
 func (b *backlog) keep(namespaces map[string]bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -156,7 +156,7 @@ func statusPatch(status v1alpha1.WebhookStatus, health delivery.Health) ([]byte,
 	lastSuccess, failingSince := seconds(health.LastSuccess), seconds(health.FailingSince)
 	lastFailure := failureOf(health)
 	if failingSince != nil && lastFailure == nil {
-		lastFailure = status.LastFailure // no attempt of the deliveries that were read
+		lastFailure = status.LastFailure // the deliveries that AddLastFailures read have no failed attempt
 	}
 	if lastSuccess == nil {
 		lastSuccess = status.LastSuccess // the log has removed the delivery

@@ -24,7 +24,7 @@ var errNotHandedOver = errors.New("the controller has not copied the Secrets of 
 
 // handedOver returns the content of a Webhook's Secrets, as the controller stored it for the
 // current settings. Content for older settings is not used, because they may have another receiver.
-// Errors: errNotHandedOver, *secretError.
+// Errors: errNotHandedOver, *secretError, those of the cache.
 func (s site) handedOver(ctx context.Context, hook *v1alpha1.Webhook) (map[string][]byte, error) {
 	secret := &corev1.Secret{}
 	name := client.ObjectKey{Namespace: s.options.SecretsNamespace, Name: v1alpha1.DeliverySecretName(hook.Namespace, hook.Name)}

@@ -71,7 +71,7 @@ func settingsOf(hook *v1alpha1.Webhook) delivery.Webhook {
 	return settings
 }
 
-// addSecrets adds the content of Secrets to settings. Errors: *secretError.
+// addSecrets adds the content of Secrets to settings. Errors: those of handedOver, *secretError.
 func (s site) addSecrets(ctx context.Context, hook *v1alpha1.Webhook, settings *delivery.Webhook) error {
 	data, err := s.handedOver(ctx, hook) // secrets.go
 	if err != nil {
@@ -83,7 +83,7 @@ func (s site) addSecrets(ctx context.Context, hook *v1alpha1.Webhook, settings *
 	}
 	settings.Keys = []signing.Key{current}
 	if previous := hook.Spec.PreviousSecret; previous != nil && s.options.Now().Before(previous.Until.Time) {
-		// An invalid previous key is ignored, because the current one signs.
+		// An invalid previous key is ignored, because the current key signs too.
 		if key, err := signing.ParseKey(string(data[v1alpha1.WebhookPreviousSecretKey])); err == nil {
 			settings.Keys = append(settings.Keys, key)
 		}

@@ -109,7 +109,7 @@ func idOf(object client.Object) string {
 }
 
 // find returns a Webhook from the cache. It waits until the cache is complete, and fails before Run is
-// called. The caller must not change the Webhook. Errors: store.ErrNotFound.
+// called. The caller must not change the Webhook. Errors: store.ErrNotFound, those of the cache.
 func (s site) find(ctx context.Context, id string) (*v1alpha1.Webhook, error) {
 	list := &v1alpha1.WebhookList{}
 	if err := s.hooks.List(ctx, list, client.InNamespace(s.namespace), client.MatchingFields{idIndex: id}, client.UnsafeDisableDeepCopy); err != nil {

@@ -54,7 +54,9 @@ func canonicalKey(key store.Key) store.Key {
 }
 
 // Write writes all of the operations or none. It fails if an operation refers to a record that does
-// not exist or that the caller may not read, or deletes a record to which another one refers. Errors:
+// not exist or that the caller may not read, or deletes a record to which another one refers. A
+// record that one of the operations writes counts as existing and readable. A reference that the
+// caller can read in the stored version may be to a record that the caller may not read. Errors:
 // *DanglingError, *ReferencedError, those of the store, and those of Authorizer except
 // *access.ForbiddenError.
 func (w *Writer) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
@@ -96,8 +98,8 @@ func (w *Writer) Check(ctx context.Context, op store.Op) error {
 	return w.convertError(ctx, missing, []store.Op{op})
 }
 
-// addPreconditions returns the operations with preconditions on the records that they refer to, or
-// that refer to theirs.
+// addPreconditions returns the operations with preconditions on the records to which they refer, or
+// that refer to the records that they delete.
 func (w *Writer) addPreconditions(ctx context.Context, ops []store.Op) ([]store.Op, error) {
 	prepared := slices.Clone(ops)
 	put := map[store.Key]bool{}
@@ -133,10 +135,11 @@ func (w *Writer) prepare(ctx context.Context, op *store.Op, put map[store.Key]bo
 	return err
 }
 
-// hiddenTargets returns those of the keys whose records the caller may not read, except those that are
-// put and those to which the stored version of the record already refers. References to the returned
-// keys are errors, as if the records were missing, so that they do not reveal which records exist. At
-// maxDangling keys further rights are not looked up: a DanglingError has no more references.
+// hiddenTargets returns the keys whose records the caller may not read, except those that an operation
+// puts and those to which the stored version of the record already refers. References to the returned
+// keys are errors, as if the records were missing, so that they do not reveal which records exist.
+// After maxDangling hidden keys, it does not look up further rights, because a DanglingError does not
+// have more references.
 func (w *Writer) hiddenTargets(ctx context.Context, of store.Key, keys []store.Key, put map[store.Key]bool) (map[store.Key]bool, error) {
 	hidden := map[store.Key]bool{}
 	var existing map[store.Key]bool // read for the first hidden key, because most writes have none
@@ -177,9 +180,9 @@ func (w *Writer) hiddenTargets(ctx context.Context, of store.Key, keys []store.K
 	return hidden, nil
 }
 
-// canRead reports whether any right lets the caller read a record. The right to all records of the
-// type is checked first, because it is the most likely one and the same for all records of the
-// type.
+// canRead reports whether any right lets the caller read a record. It does not consider privacy rules;
+// Store.Hidden does. The right to all records of the type is checked first, because it is the most
+// likely one and the same for all records of the type.
 func (w *Writer) canRead(ctx context.Context, key store.Key) (bool, error) {
 	kind, _ := r4.TypeOf(key.Type)
 	for _, action := range []access.Action{{Verb: "list"}, {Verb: "get"}, {Verb: "get", Name: strings.ToLower(key.ID)}} {
@@ -246,7 +249,7 @@ func (w *Writer) danglingError(missing *store.MissingReferenceError, ops []store
 }
 
 // maxDangling is the maximum number of references in a DanglingError, and of hidden records that
-// hiddenTargets looks for. Further ones are left out.
+// hiddenTargets looks for. Further references are left out.
 const maxDangling = 50
 
 // maxReferrers is the maximum number of referring records that a ReferencedError names.
@@ -310,8 +313,9 @@ func (r Reference) Problem() string {
 	return r4.Quote(r.Reference) + " does not exist, or the caller may not read it; refer to another record, or write that record first"
 }
 
-// ReferencedError is the error of a deletion of a record to which other records refer. others is
-// true if some of them are not named, because the caller may not list them or they are too many.
+// ReferencedError is the error of a deletion of a record to which other records refer. named are at
+// most maxReferrers of these records. others is true if some of them are not named, because the
+// caller may not list them or they are too many.
 type ReferencedError struct {
 	Key    store.Key
 	named  []store.Key

@@ -17,7 +17,7 @@ type editor struct {
 }
 
 // maxVisited is the maximum number of members and elements that one patch visits, which takes some
-// tenths of a second. Beyond it the patch fails with CostError.
+// tenths of a second. A patch that visits more fails with CostError.
 const maxVisited = 5_000_000
 
 func (e *editor) sizeOf(n *node) int {
@@ -26,7 +26,8 @@ func (e *editor) sizeOf(n *node) int {
 	return size
 }
 
-// childIndex is node.childIndex and counts the members that it searches. Elements are not searched.
+// childIndex returns node.childIndex, and counts the members that it searches. The elements of an
+// array are not searched, so they are not counted.
 func (e *editor) childIndex(n *node, name string) int {
 	at := n.childIndex(name)
 	if n.kind() == jsontext.KindBeginObject {

@@ -7,7 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// node is a value of the document. It is kept as text until an operation has a path into it.
+// node is a value of the document. It is kept as text until an operation has a path into it or
+// compares it.
 type node struct {
 	// text is the value as written, or nil once it is expanded.
 	text []byte

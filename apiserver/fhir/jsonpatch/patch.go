@@ -143,9 +143,9 @@ func parseOperation(name, path, from *string, value jsontext.Value) (operation, 
 }
 
 // Apply returns the patched document. document must be valid JSON. Apply neither changes nor retains
-// document. limit is the maximum size of the document in bytes after each operation that puts a value.
-// The size is estimated: it can be above the true one by the commas of removed values. Errors:
-// *ConflictError, *SizeError, *CostError.
+// document. limit is the maximum size in bytes of the document after each operation that puts a value,
+// and of all copied values together. The size of the document is estimated: the estimate can be too
+// large by the commas of removed values. Errors: *ConflictError, *SizeError, *CostError.
 func (p Patch) Apply(document []byte, limit int) ([]byte, error) {
 	const space = " \t\r\n"
 	start := len(document) - len(bytes.TrimLeft(document, space))

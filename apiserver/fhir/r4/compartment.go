@@ -34,8 +34,8 @@ func CompartmentOf(typeName string) (Compartment, bool) {
 
 // devicesOfPatient makes Patient/{id}/Device a valid compartment search. R4's definition does not
 // include Devices, but the contract counts Devices that are linked to a patient among the patient's
-// data (1). It is not in Members, so that a search of the whole compartment finds only what R4
-// defines.
+// data (contract 1). This membership is not in Members, so that a search of the whole compartment
+// finds only what R4 defines.
 var devicesOfPatient = Membership{Type: "Device", Params: []string{"patient"}}
 
 // Member returns the membership of a type that a search in the compartment may name. In addition to

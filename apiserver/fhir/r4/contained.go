@@ -14,13 +14,14 @@ type scope struct {
 	contained []containedResource
 	// current is the index of the contained resource that is being read, or -1.
 	current int
-	// references are the References with a #. fragments are the ids in other URIs with a #.
+	// references are the References that start with a #, and fragments the ids in other URIs that
+	// start with a #. paths has the paths of all references.
 	references []localReference
 	paths      []step
 	fragments  [][]byte
 }
 
-// containedResource is a resource inside another. R4 references.html#contained.
+// containedResource is a resource inside another resource. R4 references.html#contained.
 type containedResource struct {
 	typ typeIndex
 	id  []byte
@@ -45,7 +46,8 @@ func (s *scope) recordID(id []byte) {
 	}
 }
 
-// recordFragment records a URI with a # that is not a Reference.
+// recordFragment records a URI that starts with a # and is not in a Reference. id is the text after
+// the #. An empty id means the container.
 func (s *scope) recordFragment(id []byte) {
 	if len(id) > 0 {
 		s.fragments = append(s.fragments, bytes.Clone(id))
@@ -116,7 +118,8 @@ func (r *reader) completeResource(f *frame) bool {
 	return r.checkInvariants(f)
 }
 
-// warnMissingNarrative checks dom-6, which has the severity warning.
+// warnMissingNarrative adds a warning if a resource violates dom-6. It does nothing unless
+// Options.Warnings is set.
 func (r *reader) warnMissingNarrative(f *frame) bool {
 	text := lookup(f.typ, []byte("text"))
 	if !r.opts.Warnings || text == nil || text.typ != typeNarrative || f.seen&text.bit() != 0 {
@@ -180,8 +183,8 @@ func (r *reader) reportContained(i int, code, diagnostics string) bool {
 	return ok
 }
 
-// checkTarget returns the issue of a reference to contained resource i, or to none if found is not
-// set. An Issue without a Code means that the reference is valid.
+// checkTarget returns the issue of a reference to contained resource i. If found is false, there is
+// no such resource. An Issue without a Code means that the reference is valid.
 func (s *scope) checkTarget(reference localReference, i int, found bool) Issue {
 	if !found {
 		return Issue{

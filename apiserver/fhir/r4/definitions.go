@@ -16,8 +16,8 @@ type ElementDefinition struct {
 	Primitive, Companion bool
 	// Required is set if the element must be present. Repeated is set if its value is an array.
 	Required, Repeated bool
-	// Codes are the valid codes of an element of type code. It is nil for other elements, and if
-	// there is no required binding or its codes cannot be enumerated.
+	// Codes are the valid codes of an element of type code. It is nil for other elements, and for an
+	// element without a required binding to a value set whose codes can be enumerated.
 	Codes []string
 	// Targets are the types that an element of type Reference may refer to. nil means all types.
 	Targets []string
@@ -26,8 +26,8 @@ type ElementDefinition struct {
 // Choice reports whether the element is a choice, whose JSON name contains a type.
 func (e ElementDefinition) Choice() bool { return e.Name != e.Base }
 
-// Elements returns the elements of a type in FHIR's order. It returns nil for a primitive type and
-// for a type that R4 does not have.
+// Elements returns the elements of a type in FHIR's order. The result is empty for a primitive type
+// and for a type that R4 does not have.
 func Elements(typeName string) []ElementDefinition {
 	at := slices.IndexFunc(types[:], func(t typeDef) bool { return t.name == typeName })
 	if at < 0 {

@@ -38,11 +38,12 @@ type trait uint8
 const (
 	// many is set if the element repeats, so that its value is an array.
 	many trait = 1 << iota
-	// summary is set if _summary=true has the element, modifier if it changes the meaning of
-	// others.
+	// summary is set if the response to _summary=true has the element. modifier is set if the element
+	// changes the meaning of other elements.
 	summary
 	modifier
-	// plain is set for an attribute in FHIR's XML format. It has no primitive extension.
+	// plain is set for an element that is an attribute in FHIR's XML format. Such an element has no
+	// primitive extension.
 	plain
 	// simple is set if the element is a SimpleQuantity, which has no comparator.
 	simple
@@ -140,7 +141,7 @@ func resourceNamed(name []byte) (typeIndex, bool) {
 // valueSetIndex is the index of a value set in the table valueSets. 0 means that there is none.
 type valueSetIndex uint16
 
-// valueSet is a value set with all its codes.
+// valueSet is a value set with its codes by system.
 type valueSet struct {
 	url     string
 	systems []codeList

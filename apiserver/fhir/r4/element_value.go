@@ -91,7 +91,8 @@ func (p *primitive) wants() string {
 	return withArticle(p.kind)
 }
 
-// checkPrimitive checks the text of a primitive that has a valid form.
+// checkPrimitive checks the text of a primitive that has a valid form. It records the ids of
+// contained resources, and URIs that start with a #, for checkScope.
 func (r *reader) checkPrimitive(f *frame, e *element, text []byte) bool {
 	switch e.typ {
 	case typeCode:

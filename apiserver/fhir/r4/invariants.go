@@ -38,7 +38,8 @@ func (o object) isIn(t typeIndex, name string) bool {
 	return parent.typ == t && parent.at != nil && parent.at.name == name
 }
 
-// isInContained reports whether the object is the meta of a contained resource.
+// isInContained reports whether the object is the value of an element of a contained resource, such
+// as its meta.
 func (o object) isInContained() bool { return o.r.depth > 1 && o.r.frames[o.r.depth-2].contained }
 
 // with returns a function that reports whether an object with elements a also has elements b.
@@ -46,7 +47,8 @@ func with(a, b uint64) func(object) bool {
 	return func(o object) bool { return !o.has(a) || o.has(b) }
 }
 
-// checkInvariants checks the invariants of an object that has been read.
+// checkInvariants checks the invariants of an object that has been read, the target of a Reference,
+// and whether a CodeableConcept meets its binding.
 func (r *reader) checkInvariants(f *frame) bool {
 	o := object{r, f}
 	for i := range invariants[f.typ] {
@@ -76,8 +78,8 @@ func (r *reader) rawOf(f *frame, bit uint64) []byte {
 	return nil
 }
 
-// textOf returns the text of a string element of an object that has been read. It is empty if the
-// value is not a string. It is valid until the next call of unquote.
+// textOf returns the text of a string element of an object that has been read. The text is empty if
+// the value is not a string. It is valid until the next call of unquote.
 func (r *reader) textOf(f *frame, bit uint64) []byte {
 	raw := r.rawOf(f, bit)
 	if len(raw) == 0 || raw[0] != '"' {

@@ -75,8 +75,8 @@ func (i Errors) Error() string {
 	return strings.Join(sentences, "; ")
 }
 
-// maxIssues is the maximum number of issues of one body. At the limit, the last one is replaced by
-// CodeTooManyIssues and validation ends.
+// maxIssues is the maximum number of issues of one body. If another issue is found, it replaces the
+// last one by an issue with CodeTooManyIssues, and validation ends.
 const maxIssues = 50
 
 // isIdentifier reports whether FHIRPath accepts name as an element name without quotes.

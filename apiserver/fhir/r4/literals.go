@@ -19,7 +19,9 @@ func Literals(body []byte, typeName string) []Literal {
 	return r.literals
 }
 
-// recordLiteral records the literal reference of a Reference that has been read, if it has one.
+// recordLiteral records the literal reference of a Reference that has been read, if it has one: in
+// r.literals if Options.literals is set, and in r.index if Options.Index is set and no search
+// parameter selected the Reference.
 func (r *reader) recordLiteral(f *frame) {
 	if !r.opts.literals && !r.opts.Index {
 		return

@@ -154,8 +154,8 @@ func daysOf(year, month int) int {
 	}
 }
 
-// bounds returns the first and the last instant of the moment. A moment without a zone is treated
-// as UTC.
+// bounds returns the first and the last instant of the moment, which are equal if it has a time. A
+// moment without a zone is treated as UTC.
 func (m moment) bounds() (first, last time.Time) {
 	first = time.Date(m.year, time.Month(max(m.month, 1)), max(m.day, 1), m.hour, m.minute, m.second, m.nanosecond, time.UTC)
 	switch m.precision {
@@ -175,8 +175,9 @@ func (m moment) bounds() (first, last time.Time) {
 // maxOffset is the maximum offset of a zone from UTC.
 const maxOffset = 14 * time.Hour
 
-// surelyAfter reports whether the moment is after another, whatever the zone of one without a zone.
-// It returns false if the precisions do not suffice to decide.
+// surelyAfter reports whether the moment is after another. If only one of the two has a zone, the
+// result is true only if it would be so for any zone of the other moment. It is false if the
+// precisions do not suffice to decide.
 func (m moment) surelyAfter(other moment) bool {
 	first, _ := m.bounds()
 	_, last := other.bounds()

@@ -6,8 +6,8 @@ import (
 )
 
 // Microseconds returns the period of a date, dateTime or instant, by its precision: from ≤ t <
-// until, in microseconds since 1970 UTC. A value without a zone is treated as UTC. ok is false for
-// other text.
+// until, in microseconds since 1970 UTC. A finer value has the period of the microsecond that
+// contains it. A value without a zone is treated as UTC. ok is false for other text.
 func Microseconds(text []byte) (from, until int64, ok bool) {
 	m, ok := parseMoment(text)
 	if !ok {

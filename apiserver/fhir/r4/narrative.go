@@ -19,14 +19,14 @@ const (
 )
 
 // narrativeElements are the allowed elements: those of HTML 4.0 chapters 7 to 11 (except 9.4) and
-// 15 that are not deprecated, links and images.
+// 15, without deprecated elements, and those of links, images and image maps.
 var narrativeElements = wordSet(`
 	p br div h1 h2 h3 h4 h5 h6 a span b em i strong small big tt dfn q var abbr acronym
 	cite blockquote hr address bdo kbd sub sup ul ol li dl dt dd pre
 	table caption colgroup col thead tr tfoot tbody th td code samp img map area`)
 
-// narrativeAttributes are the allowed attributes. One such as a.href is allowed for the element
-// before the point only.
+// narrativeAttributes are the allowed attributes. A name with a point, such as a.href, means that
+// only the element before the point may have the attribute.
 var narrativeAttributes = wordSet(`
 	title style class id lang xml:lang dir accesskey tabindex
 	span width align valign char charoff abbr axis headers scope rowspan colspan
@@ -78,8 +78,8 @@ func checkNarrative(text []byte) (invariant, problem string) {
 	return "", ""
 }
 
-// next reads a tag, a comment, a CDATA section or the text before one. problem is empty if it is
-// valid.
+// next reads the next part of the narrative: a tag, a comment, a CDATA section, or the text before
+// the next of these. problem is empty if the part is valid.
 func (n *narrative) next() (problem string) {
 	switch {
 	case n.rest[0] != '<':
@@ -108,7 +108,7 @@ func (n *narrative) cdata() (problem string) {
 	return ""
 }
 
-// comment reads a comment, which must not contain two hyphens.
+// comment reads a comment, which must not contain two hyphens in a row.
 func (n *narrative) comment() (problem string) {
 	if problem := n.skipPast("<!--", "--"); problem != "" {
 		return problem
@@ -181,7 +181,8 @@ func (n *narrative) name(from int) []byte {
 	return n.rest[from:to]
 }
 
-// maxNesting is the maximum nesting of elements in a narrative.
+// maxNesting is the maximum nesting of elements in a narrative. A narrative with deeper nesting is
+// invalid.
 const maxNesting = 128
 
 func (n *narrative) startTag() (problem string) {
@@ -224,7 +225,8 @@ func (n *narrative) startTag() (problem string) {
 	}
 }
 
-// checkRoot checks that the root element is a div in the namespace of XHTML.
+// checkRoot checks that the root element is a div with the attribute xmlns, whose value
+// checkAttribute checks. It accepts an element inside another one.
 func (n *narrative) checkRoot(name []byte, attributes [][]byte) (problem string) {
 	if len(n.open) > 0 {
 		return ""
@@ -288,7 +290,7 @@ func checkAttribute(name string, value []byte) (problem string) {
 }
 
 // rendered returns the value of an attribute as a browser interprets it: with entities decoded,
-// without white space, and in lower case.
+// without spaces and control characters up to U+0020, and in lower case.
 func rendered(value []byte) string {
 	var s strings.Builder
 	for len(value) > 0 {
@@ -304,8 +306,8 @@ func rendered(value []byte) string {
 	return strings.ToLower(s.String())
 }
 
-// checkEntities reports entities other than those of XML. Those of HTML, such as &nbsp;, are not
-// allowed. R4 narrative.html#xhtml.
+// checkEntities returns a problem if an & begins neither an entity of XML nor a character
+// reference. Entities of HTML, such as &nbsp;, are not allowed. R4 narrative.html#xhtml.
 func checkEntities(text []byte) (problem string) {
 	for {
 		at := bytes.IndexByte(text, '&')

@@ -10,12 +10,13 @@ import (
 type frame struct {
 	typ typeIndex
 	// at is the element whose value is being read, and item the index of its repetition or -1. other
-	// is the name of an unknown member or a missing element.
+	// is the name of resourceType, of an unknown member or of a missing element, for the path of an
+	// issue. It is nil otherwise.
 	at    *element
 	item  int
 	other *string
 	// trail is the trail of the object, or nil. start is the offset of the object in the body, and
-	// indexed the length of the index at its start.
+	// indexed the length of reader.index before the object was read.
 	trail          *trail
 	start, indexed int
 	// refersTo is the type that a Reference refers to, if it is known.
@@ -26,11 +27,11 @@ type frame struct {
 	values int
 	// contained is set for a contained resource, typed for a resource whose resourceType was read.
 	contained, typed bool
-	// coded is set for a concept with a coding from the value set that it is bound to, foreign for one
-	// with a code from elsewhere.
+	// coded is set for a CodeableConcept with a coding from the value set to which its element is
+	// bound, foreign for a CodeableConcept with a coding that has a code from elsewhere.
 	coded, foreign bool
 	// nulls is set if an array of primitives has nulls, flawed if a member is invalid and was skipped,
-	// mismatched if the resourceType is not the expected one.
+	// mismatched if the resourceType is not the expected type.
 	nulls, flawed, mismatched bool
 }
 
@@ -157,7 +158,8 @@ func (r *reader) ignore() (from int, ok bool) {
 	return r.offset() - len(raw), true
 }
 
-// recordOffsets records the spans of the resource's id and meta.
+// recordOffsets records the span of the resource's id or the offset after the opening brace of its
+// meta. For meta it also completes the cuts.
 func (r *reader) recordOffsets(e *element, at span) {
 	switch e.name {
 	case "id":
@@ -185,10 +187,10 @@ func (r *reader) otherMember(f *frame, name []byte) bool {
 	return r.report(IssueStructure, CodeUnknownElement, unknownElement(string(name), f.typ)) && r.skip()
 }
 
-// replaced are the elements of DSTU2 and STU3 for which R4 defines an extension instead, by their
-// path, with the URL of the extension. A client that was written for these releases sends them. Of the
-// types that a site stores, R4 has such an extension for Patient only (StructureDefinition
-// patient-animal of the package hl7.fhir.r4.core).
+// replaced maps the path of an element of DSTU2 and STU3 to the URL of the extension that replaces the
+// element in R4. A client that was written for these releases may send the element. Of the types
+// that a site stores, R4 has such an extension for Patient only (StructureDefinition patient-animal
+// of the package hl7.fhir.r4.core).
 var replaced = map[string]string{
 	"Patient.animal": "http://hl7.org/fhir/StructureDefinition/patient-animal",
 }
@@ -216,7 +218,8 @@ func remedyFor(name string, typ typeIndex) string {
 
 var resourceTypeName = "resourceType"
 
-// readResourceType reads the resourceType of a resource whose type is already known.
+// readResourceType reads the resourceType of a resource whose type is already known. If the two
+// differ, it skips the remaining members, and complete does not check the resource.
 func (r *reader) readResourceType(f *frame) bool {
 	f.other = &resourceTypeName
 	if f.typed && !r.report(IssueStructure, CodeDuplicateElement, "the object has two members \"resourceType\"; send one") {
@@ -281,7 +284,8 @@ func (r *reader) complete(f *frame) bool {
 	if f.typ.isResource() {
 		return r.completeResource(f)
 	}
-	// A primitive extension with an id alone is valid if the primitive has a value.
+	// Bit 0 is the id. A primitive extension (an Element) with an id alone is valid if the primitive
+	// has a value, which checkPrimitiveExtensions checks.
 	isEmpty := present>>1 == 0 && (f.typ != typeElement || present == 0)
 	if isEmpty && !f.flawed && (!r.opts.stored || f.typ != typeMeta || r.depth != 2) {
 		return r.report(IssueStructure, CodeEmptyElement, emptyElement)

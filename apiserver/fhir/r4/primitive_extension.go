@@ -68,8 +68,8 @@ func (r *reader) singlePrimitiveExtension(e *element) (from int, ok bool) {
 }
 
 // checkPrimitiveExtensions checks that each primitive of an object has a value or extensions, and
-// that the arrays of both have the same length. It parses these members again, because primitive
-// extensions are rare.
+// that the arrays of both have the same length. It parses the members again, which costs little in
+// all, because primitive extensions are rare.
 func (r *reader) checkPrimitiveExtensions(f *frame) bool {
 	for _, v := range r.values[f.values:] {
 		e, ok := f.element(v), true

@@ -9,15 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth is the maximum nesting of objects and arrays in a body, including the body itself.
+// maxDepth is the maximum nesting of objects and arrays in a body, including the body itself. A
+// body with deeper nesting is invalid (CodeTooDeep).
 const maxDepth = 64
 
 // Options are the options of Read. Only Type is required.
 type Options struct {
 	// Type is the name of the expected resource type. It must be one of R4.
 	Type string
-	// Optional are elements, such as Endpoint.status, that may be missing although R4 requires
-	// them.
+	// Optional are elements of the resource itself, such as Endpoint.status, that may be missing
+	// although R4 requires them.
 	Optional []string
 	// IgnoreID is set for a create, which gives the resource a new id (R4 http.html#create). The id in
 	// the body is then not validated, and Resource.ID is empty.
@@ -91,7 +92,8 @@ func (r *reader) start(body []byte, opts Options) {
 	r.decoder.Reset(&r.buffer, allowDuplicateNames)
 }
 
-// maxKept is the maximum capacity, in elements, of each slice that a reader in the pool retains.
+// maxKept is the maximum capacity of the slices values and unescaped that a reader in the pool
+// retains. Larger slices are dropped.
 const maxKept = 1 << 10
 
 // release returns the reader to the pool. The reader no longer refers to the body.

@@ -13,7 +13,8 @@ type literal struct {
 	typed bool
 }
 
-// checkReference checks the form and the target type of a Reference that has been read.
+// checkReference checks the form and the target type of a Reference that has been read. It sets
+// f.refersTo. A reference to a contained resource is only recorded, for checkScope.
 func (r *reader) checkReference(f *frame) bool {
 	if f.seen&(bitReferenceReference|bitReferenceType) == 0 {
 		return true
@@ -48,7 +49,8 @@ func (r *reader) checkReference(f *frame) bool {
 	return true
 }
 
-// checkReferenceType checks Reference.type, the name of a resource type.
+// checkReferenceType checks and returns Reference.type: the name of a resource type, or the URL of
+// its StructureDefinition.
 func (r *reader) checkReferenceType(f *frame, targets uint16) (literal, bool) {
 	if f.seen&bitReferenceType == 0 {
 		return literal{}, true
@@ -85,7 +87,8 @@ func (r *reader) recordLocalReference(id []byte, targets uint16) bool {
 
 const relativeForm = "send a URL, a URN, Type/id or Type/id/_history/version"
 
-// parseLiteral parses an absolute URL, a URN or a relative reference.
+// parseLiteral parses an absolute URL, a URN, a relative reference or, in a Bundle, a conditional
+// reference. problem is empty if the reference is valid.
 func (r *reader) parseLiteral(text []byte) (l literal, problem string) {
 	scheme, rest, hasScheme := bytes.Cut(text, []byte{':'})
 	switch {
@@ -122,7 +125,7 @@ func isScheme(text []byte) bool {
 }
 
 // parseRESTful returns the type in a URL that has the form of a resource's URL on a FHIR server.
-// Another URL has no type.
+// Another URL has no type. url is the text after the scheme and its colon.
 func parseRESTful(url []byte) literal {
 	segments := 2
 	if version := bytes.LastIndex(url, []byte("/_history/")); version >= 0 {

@@ -60,7 +60,8 @@ func (r *reader) end() bool {
 	return r.reportAt(IssueStructure, CodeUnparseable, "", "the body has more text after the resource; send one resource only")
 }
 
-// fail reports an error of the decoder. It returns false.
+// fail reports an error of the decoder. It returns false, so that the pass ends, except for an empty
+// body, of which there is nothing more to read.
 func (r *reader) fail(err error) bool {
 	if errors.Is(err, io.EOF) {
 		return r.reportAt(IssueStructure, CodeUnparseable, "", "the body is empty; send a resource in JSON")

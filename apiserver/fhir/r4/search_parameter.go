@@ -99,7 +99,8 @@ type searchPath struct {
 	steps []string
 	// as is the type that a choice must have, or 0.
 	as typeIndex
-	// where is an element that must have the value is. If empty, there is no such condition.
+	// where names an element of the value, which must have the text in the field is. If where is
+	// empty, there is no such condition.
 	where, is string
 	// refersTo is the type that a reference must refer to, or 0.
 	refersTo typeIndex

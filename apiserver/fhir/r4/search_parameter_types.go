@@ -21,8 +21,8 @@ func (p *SearchParameter) Types() []string {
 	return slices.Compact(names)
 }
 
-// appendTypesAt appends the types at the end of the steps from a type. A choice must have the type
-// as, unless that is 0.
+// appendTypesAt appends the types of the elements to which steps lead from type typ. Of a choice, it
+// appends the type in as only, unless as is 0.
 func appendTypesAt(names []string, typ typeIndex, steps []string, as typeIndex) []string {
 	if len(steps) == 0 {
 		return append(names, types[typ].name)
@@ -62,7 +62,7 @@ func (p *SearchParameter) References() []string {
 	return slices.Compact(all)
 }
 
-// targetsAt returns the types that a reference at the end of the steps from a type may refer to.
+// targetsAt returns the allowed target types of the Reference to which steps lead from type typ.
 func targetsAt(typ typeIndex, steps []string) []typeIndex {
 	for i := range types[typ].elements {
 		switch e := &types[typ].elements[i]; {

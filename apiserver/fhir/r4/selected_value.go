@@ -2,8 +2,9 @@ package r4
 
 import "math"
 
-// SelectedValue is a value in a body that a search parameter selects, or a literal reference that none
-// selects. It has no pointers, so that the garbage collector does not scan slices of it.
+// SelectedValue is a value in a body that a search parameter selects, or a literal reference that no
+// search parameter selects. It has no pointers, so that the garbage collector does not scan slices
+// of it.
 type SelectedValue struct {
 	parameter uint16 // index in searchParameters, or noParameter
 	typ       typeIndex
@@ -39,8 +40,9 @@ func (v SelectedValue) JSON(body []byte) []byte {
 	}
 }
 
-// Index returns the values of all search parameters in a stored resource, and the literal
-// references that no parameter selects. body must be the Body of a Resource that Read returned.
+// Index returns the values of all search parameters in a stored resource, except _id and
+// _lastUpdated, and the literal references that no parameter selects. body must be the Body of a
+// Resource that Read returned.
 func Index(body []byte, typeName string) []SelectedValue {
 	r := readers.Get().(*reader)
 	defer r.release()
@@ -51,7 +53,7 @@ func Index(body []byte, typeName string) []SelectedValue {
 
 // trail is a node of the tree of all search paths of a type. It belongs to an object or a value.
 type trail struct {
-	// bits has the bits of the elements that next leads from.
+	// bits has the bits of the elements for which next has an edge.
 	bits uint64
 	next []trailEdge
 	// finds are the parameters that select the object or value itself.
@@ -101,7 +103,8 @@ func buildTrails() map[typeIndex]*trail {
 	return all
 }
 
-// add adds a parameter's path to the tree. steps are those from an object of the type.
+// add adds a parameter's path to the tree. steps lead from an object of type typ, to which t belongs,
+// to the selected values. If these are codes, add also sets the parameter's codes.
 func (t *trail) add(typ typeIndex, steps []string, f find) {
 	if len(steps) == 0 {
 		t.finds = append(t.finds, f)
@@ -148,8 +151,8 @@ func (t *trail) to(e *element) *trail {
 	return nil
 }
 
-// indexValue adds a value to the index for each parameter that selects it. For an object, f is its
-// frame.
+// indexValue adds a value to the index for each parameter that selects it. f is the frame of the
+// value if it is an object, otherwise that of the object with the value.
 func (r *reader) indexValue(t *trail, typ typeIndex, f *frame, at span) {
 	for i := range t.finds {
 		found := &t.finds[i]

@@ -11,7 +11,8 @@ import (
 // Resource is a valid resource in the form in which it is stored.
 type Resource struct {
 	// Body is the client's body with an empty id and without meta.versionId and meta.lastUpdated,
-	// which AppendJSON inserts. All other bytes are unchanged.
+	// which AppendJSON inserts. An empty id and an empty meta are added if the client sent none. All
+	// other bytes are unchanged.
 	Body []byte
 	// IDOffset is the offset after the opening quote of the id, and MetaOffset the offset after the
 	// opening brace of meta.
@@ -37,8 +38,8 @@ func (s span) found() bool { return s.to != 0 }
 type cuts struct {
 	body    []byte
 	spans   []span
-	dropped span // the members dropped since the last one kept
-	keptEnd int  // the end of the last member kept
+	dropped span // the members dropped since the last kept member
+	keptEnd int  // the end of the last kept member
 }
 
 // add adds the next member.
@@ -78,7 +79,8 @@ func (c *cuts) close() {
 	c.spans = append(c.spans, c.dropped)
 }
 
-// edit replaces a span of the body by text. marks names an offset of the result: that of text[at].
+// edit replaces a span of the body by text. marks says which offset of the result is that of
+// text[at].
 type edit struct {
 	span
 	text  string
@@ -147,8 +149,8 @@ func apply(body []byte, edits []edit) (out []byte, offsets [marksCount]int) {
 	return append(out, body[done:]...), offsets
 }
 
-// AppendInstant appends t as a FHIR instant, in UTC with milliseconds. It formats the milliseconds
-// itself, because the time package is fast with its predefined layouts only.
+// AppendInstant appends t as a FHIR instant, in UTC, truncated to milliseconds. It formats the
+// milliseconds itself, because the time package is fast with its predefined layouts only.
 func AppendInstant(dst []byte, t time.Time) []byte {
 	dst = t.UTC().AppendFormat(dst, time.RFC3339)
 	milli := t.Nanosecond() / 1e6
@@ -174,7 +176,7 @@ func AppendJSON(dst, body []byte, idOffset, metaOffset int, id string, version i
 
 // AppendGaps appends a stored body like AppendJSON, for a version that is not written yet.
 // versionId and lastUpdated are empty strings. versionOffset and timeOffset are the offsets in text
-// at which their values are to be inserted.
+// at which their values are to be inserted, before either value is inserted.
 func AppendGaps(dst, body []byte, idOffset, metaOffset int, id string) (text []byte, versionOffset, timeOffset int) {
 	versionOffset = len(dst) + metaOffset + len(`"versionId":"`)
 	if idOffset < metaOffset {

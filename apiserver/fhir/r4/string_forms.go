@@ -23,13 +23,13 @@ func isString(text []byte) bool {
 // isSpace reports whether c matches \s of a regular expression.
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// isCode reports whether text matches [^\s]+(\s[^\s]+)*, where \s is a space only. R4
-// datatypes.html#code.
+// isCode reports whether text is one or more words, separated by single spaces, without control
+// characters. R4 datatypes.html#code.
 func isCode(text []byte) bool {
 	if len(text) == 0 || text[len(text)-1] == ' ' {
 		return false
 	}
-	spaced := true // a leading space is invalid like a second one
+	spaced := true // a leading space is invalid, as is a space after a space
 	for _, c := range text {
 		if c <= ' ' && (c != ' ' || spaced) {
 			return false
@@ -153,7 +153,8 @@ func isMimeType(text []byte) bool {
 }
 
 // isLanguageTag reports whether text has the form of a language tag (BCP 47): subtags of 1 to 8
-// letters and digits. The first subtag has letters only, and at least two unless it is x or i.
+// letters and digits. The first subtag has letters only. It has at least two of them, or it is x or
+// i and another subtag follows.
 func isLanguageTag(text []byte) bool {
 	for i := 0; ; i++ {
 		subtag, rest, more := bytes.Cut(text, []byte{'-'})

@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/jsonwalk"
 )
 
-// alwaysKept are the members that each projection has: they identify it or change its meaning.
+// alwaysKept are the members that each projection of a resource has, because they identify the
+// resource or change its meaning.
 var alwaysKept = []string{"resourceType", "id", "meta", "implicitRules", "modifierExtension"}
 
 // subsettedTag is the tag of a projection. R4 search.html#elements.
@@ -17,7 +18,7 @@ const subsettedTag = `{"system":"http://terminology.hl7.org/CodeSystem/v3-Observ
 
 // AppendSubset appends a projection of a resource to dst: the given elements, those that R4
 // requires, resourceType, id, meta, implicitRules and modifierExtension. meta gets the tag
-// SUBSETTED. R4 search.html#elements.
+// SUBSETTED; a resource without meta gets none. R4 search.html#elements.
 func AppendSubset(dst, resource []byte, typeName string, elements []string) ([]byte, error) {
 	typ, _ := resourceNamed([]byte(typeName))
 	dst = append(dst, '{')

@@ -71,12 +71,12 @@ func appendSummaryObject(dst, object []byte, typ typeIndex) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// isEmpty reports whether an object or an array is empty. FHIR has no empty ones, so such a value
-// is omitted.
+// isEmpty reports whether an object or an array is empty. FHIR does not allow empty objects and
+// arrays, so a projection omits them.
 func isEmpty(value []byte) bool { return string(value) == "{}" || string(value) == "[]" }
 
-// isInSummary reports whether a summary has an element of a datatype or component. It also has ids,
-// extensions and required elements.
+// isInSummary reports whether a summary has an element of a datatype or component: a summary
+// element, a required element, an id or an extension.
 func isInSummary(e *element, of typeIndex) bool {
 	return e.is&summary != 0 || types[of].required&e.bit() != 0 || slices.Contains([]string{"id", "extension"}, e.name)
 }

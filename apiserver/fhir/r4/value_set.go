@@ -5,8 +5,9 @@ import "strings"
 // Coding is a code of a code system.
 type Coding struct{ System, Code string }
 
-// Expand returns the codes of the value set with a canonical URL. It returns false unless R4 has a
-// required binding to the value set and its codes can be enumerated.
+// Expand returns the codes of the value set with a canonical URL, which may have the version 4.0.1.
+// It returns false unless R4 has a required binding to the value set and its codes can be
+// enumerated.
 func Expand(url string) ([]Coding, bool) {
 	url = strings.TrimSuffix(url, "|4.0.1")
 	for i := range valueSets {

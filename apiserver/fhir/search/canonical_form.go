@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Criteria returns the conditions of the query in a canonical form. It is the same for queries that
-// differ only in the order of parameters and alternatives, or in upper and lower case of values for
-// which case does not matter.
+// Criteria returns the conditions of the query in a canonical form, or "" if there are none. The
+// form is the same for queries that differ only in the order of parameters and alternatives, or in
+// upper and lower case of values for which case does not matter.
 func (q Query) Criteria() string {
 	if q.unintersected == nil {
 		return ""

@@ -51,8 +51,8 @@ func (p *parser) canonicalIs(d definition, item string) (store.Condition, error)
 }
 
 // canonicalBelow parses the modifier :below. Without a version it matches the URL and all URLs
-// whose path continues it. With a version it matches that version and those that continue it: 1.2
-// matches 1.2 and 1.2.3, not 1.20.
+// whose path continues it. With a version it matches the URL in that version and in the versions
+// that continue it: 1.2 matches 1.2 and 1.2.3, not 1.20.
 func (p *parser) canonicalBelow(d definition, item string) (store.Condition, error) {
 	c, err := parseCanonical(item)
 	if err != nil {
@@ -68,9 +68,9 @@ func (p *parser) canonicalBelow(d definition, item string) (store.Condition, err
 		store.TextIs{Param: d.name, Match: store.StartsExactly, Text: strings.TrimSuffix(c.url, "/") + "/"}))
 }
 
-// canonicalAbove parses the modifier :above. Without a version it matches the URL and all prefixes
-// of its path. With a version it matches that version and its prefixes: 1.2.3 matches 1.2.3, 1.2
-// and 1.
+// canonicalAbove parses the modifier :above. Without a version it matches the URL and its ancestors.
+// With a version it matches the URL in that version and in the prefixes of that version: 1.2.3
+// matches 1.2.3, 1.2 and 1.
 func (p *parser) canonicalAbove(d definition, item string) (store.Condition, error) {
 	c, err := parseCanonical(item)
 	if err != nil {

@@ -37,7 +37,9 @@ func (p *parser) chain(at scope, name, value string) (store.Condition, error) {
 	return p.chainTo(targets, at, base, rest, value)
 }
 
-// chainTo returns a condition on the records of the target types to which a parameter refers.
+// chainTo returns a condition on the records of the target types to which a parameter refers. It
+// leaves out the types that do not have the parameter in rest, and returns an error if all of them
+// are left out.
 func (p *parser) chainTo(targets []string, at scope, param, rest, value string) (store.Condition, error) {
 	var either store.Any
 	var unknown error

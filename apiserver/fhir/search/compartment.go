@@ -16,7 +16,7 @@ type Compartment struct {
 }
 
 // condition returns the condition that members of a type meet: they refer to the owner by one of
-// the parameters in m, or are the owner. R4 compartmentdefinition.html#use.
+// the parameters in m or, if m.Self is set, are the owner. R4 compartmentdefinition.html#use.
 func (c *Compartment) condition(m r4.Membership) store.Condition {
 	id := strings.ToLower(c.ID)
 	var either store.Any
@@ -33,8 +33,9 @@ func (c *Compartment) condition(m r4.Membership) store.Condition {
 }
 
 // InCompartment returns the condition that the records of type typeName in a compartment meet. The
-// parameters of and id are the type and the id of the owner of the compartment. InCompartment
-// returns false if R4 defines no such compartment, or if it has no records of type typeName.
+// owner of the compartment is the record whose type and id are the first two arguments.
+// InCompartment returns false if that type has no compartments in R4, or if its compartments have
+// no records of type typeName.
 func InCompartment(of, id, typeName string) (store.Condition, bool) {
 	definition, ok := r4.CompartmentOf(of)
 	if !ok {
@@ -61,5 +62,6 @@ func (p *parser) restrictTo(c *Compartment) error {
 	return nil
 }
 
-// ReferenceParameters returns the reference parameters of type from that can refer to type to.
+// ReferenceParameters returns the reference parameters of one type, named by from, that can refer
+// to another type, named by to.
 func ReferenceParameters(from, to string) []string { return referencesFrom(from, []string{to}) }

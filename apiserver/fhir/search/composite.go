@@ -13,7 +13,8 @@ func compositeReaders(definition) map[string]reader {
 	return map[string]reader{"": anyOf((*parser).composite)}
 }
 
-// composite parses two tokens, separated by $, which one value of the parameter must have both.
+// composite parses two tokens separated by $. A record matches if one value of the parameter has
+// both tokens.
 func (p *parser) composite(d definition, item string) (store.Condition, error) {
 	parts := splitUnescaped(item, '$')
 	if len(parts) != len(d.components) || len(parts) != 2 {

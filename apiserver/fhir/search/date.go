@@ -51,8 +51,8 @@ const (
 	groupZone
 )
 
-// parsePrefixedDate parses a date with an optional prefix. zone applies to dates and times without
-// one; nil means UTC. R4 search.html#prefix.
+// parsePrefixedDate parses a date with an optional prefix. The prefix ap becomes eq of a wider
+// range. zone applies to dates and times without a zone; nil means UTC. R4 search.html#prefix.
 func parsePrefixedDate(value string, now time.Time, zone *time.Location) (prefixedDate, error) {
 	// An unescaped + arrives as a space, and dates have no spaces.
 	value = strings.Replace(value, " ", "+", 1)
@@ -77,8 +77,8 @@ func (r dateRange) widen(now int64) dateRange {
 	return dateRange{time.UnixMicro(from - tenth(from)), time.UnixMicro(until + tenth(until))}
 }
 
-// parseDate parses a FHIR date, dateTime or instant into the range of its precision. zone applies
-// to dates and times without one; nil means UTC.
+// parseDate parses a FHIR date, dateTime or instant into the range of its precision. A time may
+// also have no seconds. zone applies to dates and times without a zone; nil means UTC.
 func parseDate(value string, zone *time.Location) (dateRange, error) {
 	groups := datePattern.FindStringSubmatch(value)
 	if groups == nil {
@@ -124,7 +124,8 @@ func daysIn(year, month int) int {
 	return time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
-// parseZone parses Z or ±hh:mm. It returns otherwise, or UTC if that is nil, for an empty text.
+// parseZone parses Z or ±hh:mm. For an empty text it returns the zone in otherwise, or UTC if
+// otherwise is nil. It returns false for an offset that no zone has.
 func parseZone(text string, otherwise *time.Location) (*time.Location, bool) {
 	switch text {
 	case "":

@@ -24,7 +24,7 @@ type definition struct {
 	readers map[string]reader
 	// single is true if a record has at most one element with a value.
 	single bool
-	// alwaysEmpty is true if no element of the type could have a value. The parameter is accepted,
+	// alwaysEmpty is true if the parameter selects no element of the type. The parameter is accepted,
 	// but no record has a value of it.
 	alwaysEmpty bool
 }
@@ -70,7 +70,7 @@ func lookup(types []string, name string) (definition, bool) {
 	return found, ok
 }
 
-// commonDefinition is lookup, but the result for several types has no valid readers.
+// commonDefinition is like lookup, but for several types the readers in the result are not valid.
 func commonDefinition(types []string, name string) (definition, bool) {
 	var found definition
 	for i, typeName := range types {

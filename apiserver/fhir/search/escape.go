@@ -17,7 +17,7 @@ func splitAlternatives(value string) ([]string, error) {
 	return items, nil
 }
 
-// splitUnescaped splits a value at each separator without a backslash before it. R4
+// splitUnescaped splits a value at each separator that no backslash escapes. R4
 // search.html#escaping.
 func splitUnescaped(value string, separator byte) []string {
 	var parts []string
@@ -34,7 +34,7 @@ func splitUnescaped(value string, separator byte) []string {
 	return append(parts, value[start:])
 }
 
-// unescape replaces \, \$ \| and \\ by the second character.
+// unescape replaces \, \$ \| and \\ by the second character. Any other backslash is an error.
 func unescape(part string) (string, error) {
 	if !strings.Contains(part, `\`) {
 		return part, nil

@@ -33,11 +33,11 @@ var everythingResultParameters = map[string]resultParameter{
 // created while a client reads the pages is on the last page. R4
 // patient-operation-everything.html. Errors: Errors.
 func ParseEverything(values url.Values, opts Options) (Query, error) {
-	if given := nonEmpty(values[paramType]); len(given) > 1 { // the only one that R4 lets clients repeat
+	if given := nonEmpty(values[paramType]); len(given) > 1 { // R4 lets clients repeat this parameter only
 		values = maps.Clone(values)
 		values[paramType] = []string{strings.Join(given, ",")}
 	}
-	opts.Type = "" // that of the path is the type of the patient only
+	opts.Type = "" // the path has the type of the patient, not the types of the result
 	query, err := parse(values, opts, everythingResultParameters, false)
 	query.Sort = []store.Sort{{Field: store.SortCreated}}
 	return query, err
@@ -68,9 +68,10 @@ func everythingMembers() []string {
 	return types
 }
 
-// everything returns, for each supported type, the condition that its records meet if $everything
-// on the patient with an id returns them. References to the types of the compartment are not
-// followed, except Patient.link of the patient: the other members of a Group are other patients.
+// everything returns, for each supported type, the condition that selects the records that
+// $everything returns for the patient with the id. References to the types of the compartment are
+// not followed, except Patient.link of the patient. Otherwise the other members of a Group, which
+// are other patients, would be in the result.
 func everything(id string) map[string]store.Condition {
 	self := store.IDIn{strings.ToLower(id)}
 	members := map[string]store.Condition{}

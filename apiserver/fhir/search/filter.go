@@ -100,7 +100,8 @@ var kindReaders = map[r4.SearchKind]func(definition) map[string]reader{
 	r4.SearchComposite: compositeReaders,
 }
 
-// anyOf returns a reader of alternatives any of which may match. read parses one of them.
+// anyOf returns a reader whose condition is met if one of the alternatives is met. read parses one
+// alternative.
 func anyOf(read func(p *parser, d definition, item string) (store.Condition, error)) reader {
 	return func(p *parser, d definition, items []string) (store.Condition, error) {
 		var either store.Any

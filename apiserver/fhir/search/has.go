@@ -22,8 +22,8 @@ func (p *parser) hasAsValue(at scope, value string) (store.Condition, error) {
 	return p.has(at, paramHas+":"+name, value)
 }
 
-// has parses _has:Type:field:param. It selects the records that are referred to, by the reference
-// parameter field, from a record of the type that matches param. R4 search.html#has.
+// has parses _has:Type:field:param. It selects the records to which a record of Type refers by the
+// reference parameter field, if that record matches param. R4 search.html#has.
 func (p *parser) has(at scope, name, value string) (store.Condition, error) {
 	parts := strings.SplitN(name, ":", 4)
 	if len(parts) < 4 || slices.Contains(parts, "") {
@@ -50,7 +50,8 @@ func (p *parser) has(at scope, name, value string) (store.Condition, error) {
 	return store.ReferredBy{Type: typeName, Param: field, Where: where}, nil
 }
 
-// parseTypeName returns FHIR's name of a supported type, also for the contract's segment.
+// parseTypeName returns FHIR's name of a supported type, which may be spelled as FHIR's name or as
+// the contract's segment.
 func parseTypeName(spelling string) (string, error) {
 	kept, ok := r4.TypeOf(spelling)
 	if !ok {
@@ -75,7 +76,8 @@ func orNone(names string) string {
 	return names
 }
 
-// referencesFrom returns the reference parameters of type from that can refer to a type in to.
+// referencesFrom returns the reference parameters of one type, named by from, that can refer to one
+// of the types in to.
 func referencesFrom(from string, to []string) []string {
 	var fields []string
 	for _, name := range namesOf([]string{from}) {

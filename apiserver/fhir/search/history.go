@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// since parses _since: an instant, or a date, which means its beginning. R4 http.html#history.
+// since parses _since: an instant or a date. A date means its first instant. R4 http.html#history.
 func (p *parser) since(_, value string) (string, error) {
 	value = strings.Replace(value, " ", "+", 1) // an unescaped + arrives as a space
 	named, err := parseDate(value, p.Zone)

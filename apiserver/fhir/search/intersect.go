@@ -232,7 +232,7 @@ func narrow(area store.PeriodArea) []store.PeriodArea {
 	if from.Empty() {
 		return areas
 	}
-	// A bound of the ends that all these beginnings meet need not be compared.
+	// A bound of the ends need not be compared if all moments with these beginnings are within it.
 	if until.Least <= from.Least+1 {
 		until.Least = store.TheBeginning
 	}

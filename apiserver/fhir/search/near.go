@@ -51,7 +51,7 @@ func (p *parser) near(d definition, item string) (store.Condition, error) {
 	return condition, nil
 }
 
-// decimalPattern matches a FHIR decimal. R4 datatypes.html#decimal.
+// decimalPattern matches a FHIR decimal of limited length. R4 datatypes.html#decimal.
 var decimalPattern = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?$`)
 
 func decimal(text string) (float64, error) {
@@ -61,7 +61,7 @@ func decimal(text string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// degrees parses an angle from -most to most degrees. what names it in the error.
+// degrees parses an angle from -most to most degrees. what is the name of the angle in the error.
 func degrees(text, what string, most float64) (float64, error) {
 	value, err := decimal(text)
 	if err != nil || math.Abs(value) > most {

@@ -25,12 +25,12 @@ const (
 	versionAfter = 3
 	versionBoth  = 4
 	expirySize   = 8
-	// maxTokenSize is the maximum length of a page token in bytes. It is half of what the server
-	// accepts of a request line and headers. A token has the text by which the last record of its page
-	// is sorted, so it may be long.
+	// maxTokenSize is the maximum length of a page token in bytes. A longer token is refused. The
+	// maximum is half of what the server accepts of a request line and headers. A token has the text by
+	// which the last record of its page is sorted, so it may be long.
 	maxTokenSize = 32 << 10
-	// maxTokenOfBoth is that of a token with Previous. With other parameters, the address then has
-	// less than the 8,000 bytes that all recipients should accept (RFC 9110 §4.1).
+	// maxTokenOfBoth is the maximum length of a token with Previous, in bytes. It leaves room for other
+	// parameters in the 8,000 bytes of an address that all recipients should accept (RFC 9110 §4.1).
 	maxTokenOfBoth = 2048
 )
 
@@ -87,7 +87,7 @@ func NewTokens(keys func() [][]byte) (Tokens, error) {
 var encoding = base64.RawURLEncoding.Strict()
 
 // Seal returns a page token with a cursor, which is valid for tokenLifetime from now. It omits
-// Previous if the token would become longer than maxTokenOfBoth bytes.
+// Previous if the token could become longer than maxTokenOfBoth bytes.
 func (t Tokens) Seal(to Binding, at Cursor, now time.Time) string {
 	payload := make([]byte, 0, 1+expirySize+binary.MaxVarintLen64+len(at.Previous)+len(at.After))
 	payload = binary.BigEndian.AppendUint64(append(payload, versionAfter), uint64(now.Add(tokenLifetime).Unix()))

@@ -14,8 +14,8 @@ type Parameter struct {
 	Definition string
 }
 
-// ParametersOf returns the search parameters of a type, sorted by name. It omits those of which no
-// record of the type can have a value.
+// ParametersOf returns the search parameters of a type, sorted by name. It omits a parameter if no
+// record of the type can have a value of it.
 func ParametersOf(typeName string) []Parameter {
 	var all []Parameter
 	for _, name := range namesOf([]string{typeName}) {
@@ -35,7 +35,8 @@ func CommonParameters() []Parameter {
 	})
 }
 
-// IncludesOf returns the supported values of _include and of _revinclude in a search for a type.
+// IncludesOf returns the supported values of _include and of _revinclude in a search for a type. It
+// omits the values with * and those with a target type.
 func IncludesOf(typeName string) (includes, revIncludes []string) {
 	all := namesOfTypes()
 	for _, field := range referencesFrom(typeName, all) {

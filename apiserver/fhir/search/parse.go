@@ -31,8 +31,8 @@ type Options struct {
 	Lenient bool
 	// Now is the current time. The prefix ap widens a date by a tenth of its distance from Now.
 	Now time.Time
-	// Zone is the time zone of times without a zone. It is also that of dates without a time in
-	// _lastUpdated, _since and _at; in other parameters these are in UTC. nil means UTC.
+	// Zone is the time zone of times without a zone, and of dates without a time in _lastUpdated,
+	// _since and _at. Dates without a time in other parameters are in UTC. nil means UTC.
 	Zone *time.Location
 	// Bases are the addresses of the site. A reference below one of them is treated as the relative
 	// reference to the same record.
@@ -42,7 +42,7 @@ type Options struct {
 	MaxCount int
 }
 
-// The limits of one query. A query that exceeds one is rejected.
+// The limits of one query. A query that exceeds a limit other than maxErrors is rejected.
 const (
 	// maxParameters is the maximum number of parameters, counting repetitions.
 	maxParameters = 100
@@ -55,7 +55,7 @@ const (
 	// maxItemSize that of one alternative.
 	maxValueSize = 64 << 10
 	maxItemSize  = 2 << 10
-	// maxErrors is the maximum number of reported errors. Further ones are omitted.
+	// maxErrors is the maximum number of reported errors. Further errors are omitted.
 	maxErrors = 50
 )
 
@@ -65,8 +65,8 @@ func Parse(values url.Values, opts Options) (Query, error) {
 }
 
 // ParseCriteria parses the criteria of a conditional interaction: at least one search parameter,
-// and no result parameters. opts.Lenient is not used, because ignored criteria would match other
-// records. R4 http.html#ccreate. Errors: Errors.
+// and no result parameters. opts.Lenient is not used, because other records would match if a
+// criterion were ignored. R4 http.html#ccreate. Errors: Errors.
 func ParseCriteria(values url.Values, opts Options) (Query, error) {
 	opts.Lenient = false
 	query, err := parse(values, opts, nil, true)
@@ -261,7 +261,8 @@ func (p *parser) subject() string {
 	}
 }
 
-// unsupported are parameters of R4 that this server does not have. They are not misspellings.
+// unsupported are parameters of R4 that this server does not have. They are not misspellings, so
+// messages suggest no similar name.
 var unsupported = []string{"_content", "_filter", "_list", "_query", "_text"}
 
 // unknownError is the error of an unknown parameter. It is the only error that lenient handling

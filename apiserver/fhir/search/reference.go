@@ -38,7 +38,7 @@ func referencesTo(target string) reader {
 	})
 }
 
-// reference parses an id, a relative reference or an absolute one.
+// reference parses an id, a relative reference or an absolute URL.
 func (p *parser) reference(d definition, item string) (store.Condition, error) {
 	text, err := unescape(item)
 	if err != nil {

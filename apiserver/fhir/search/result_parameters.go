@@ -59,7 +59,8 @@ var readResultParameters = map[string]resultParameter{
 	paramPretty: {parse: (*parser).verbatim},
 }
 
-// types sets the types to search: that in the path, those in _type, or all of compartment or site.
+// types sets the types to search: the type in the path, those in _type, or all types of the
+// compartment or of the site.
 func (p *parser) types(values url.Values) error {
 	given := nonEmpty(values[paramType])
 	switch {

@@ -51,7 +51,8 @@ func (p *parser) exactText(d definition, item string) (store.Condition, error) {
 	return store.TextIs{Param: d.name, Match: store.Exactly, Text: text}, err
 }
 
-// soundsLike parses words. A name matches if it has, for each of them, a word that sounds like it.
+// soundsLike parses words. A name matches if it has, for each searched word, a word that sounds
+// alike. A searched word without Latin letters is ignored, unless no searched word has any.
 func (p *parser) soundsLike(d definition, item string) (store.Condition, error) {
 	text, err := unescape(item)
 	if err != nil {

@@ -59,7 +59,7 @@ func parseToken(param, item string) (store.TokenIs, error) {
 	return condition, nil
 }
 
-// splitParts splits an item at each | without a backslash before it and unescapes the parts.
+// splitParts splits an item at each | that no backslash escapes, and unescapes the parts.
 func splitParts(item string) ([]string, error) {
 	parts := splitUnescaped(item, '|')
 	for i, part := range parts {

@@ -6,7 +6,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// uriReaders returns the readers of URI parameters. URIs are compared exactly. R4 search.html#uri.
+// uriReaders returns the readers of URI parameters, or those of canonicalReaders if the values are
+// canonical URLs. URIs are compared exactly. R4 search.html#uri.
 func uriReaders(d definition) map[string]reader {
 	if d.hasAny("canonical") {
 		return canonicalReaders()
@@ -27,8 +28,8 @@ func (p *parser) uriBelow(d definition, item string) (store.Condition, error) {
 	}, err
 }
 
-// uriAbove parses the modifier :above, which matches the URI and all prefixes of it that end before
-// a /.
+// uriAbove parses the modifier :above, which matches the URI and all its prefixes that end before a /
+// of its path.
 func (p *parser) uriAbove(d definition, item string) (store.Condition, error) {
 	uri, err := unescape(item)
 	if err != nil {
@@ -41,7 +42,7 @@ func (p *parser) uriAbove(d definition, item string) (store.Condition, error) {
 	return above, p.addValues(len(above) - 1)
 }
 
-// ancestors returns the URI and all prefixes of its path that end before a /, the longest first.
+// ancestors returns the URI and all its prefixes that end before a / of its path, the longest first.
 func ancestors(uri string) []string {
 	all := []string{uri}
 	path := 0 // the offset after ://

@@ -30,9 +30,10 @@ type Parameter struct {
 	In       string
 	Required bool
 	Value    Value
-	// Choices are the values that are possible. It is empty if other values are, too.
+	// Choices are the possible values. Choices is empty if other values are possible too.
 	Choices []string
-	// Repeated is set if the parameter can be repeated, and Named if its values have names of their own.
+	// Repeated is set if the parameter can be repeated. Named is set if its value is an object: a request
+	// then has a parameter for each member, with the name of the member.
 	Repeated, Named bool
 }
 
@@ -43,11 +44,11 @@ type Body struct {
 	Contents    []Content
 }
 
-// Content is a body of one schema, in any of some media types.
+// Content is a body of one schema, in one or several media types.
 type Content struct {
 	MediaTypes []string
 	Value      Value
-	// Fields are those of the schema. Only bodies of requests have them.
+	// Fields are the fields of the schema. Only bodies of requests have them.
 	Fields []Field
 	// Example is empty if there is none.
 	Example string
@@ -187,7 +188,8 @@ func (r *Reference) response(status string, text json.RawMessage) (Response, err
 	return shown, err
 }
 
-// contents returns bodies. Media types with the same schema have one Content.
+// contents returns the bodies of a request or response. Media types with the same schema share one
+// Content, which has the example of the first of them.
 func (r *Reference) contents(of map[string]content, withFields bool) ([]Content, error) {
 	var all []Content
 	for _, mediaType := range slices.Sorted(maps.Keys(of)) {

@@ -61,7 +61,8 @@ type document struct {
 	Components components
 }
 
-// New reads an OpenAPI document. It returns an error if the text is no such document.
+// New reads an OpenAPI document. It returns an error if the text is no such document, or if an
+// operation does not have exactly one tag.
 func New(text []byte) (*Reference, error) {
 	var d document
 	if err := json.Unmarshal(text, &d); err != nil {
@@ -98,12 +99,14 @@ func New(text []byte) (*Reference, error) {
 	return r, nil
 }
 
-// spelledAsFHIR ends the operationId of an operation whose path has the type as FHIR spells it. The
-// operation without it has the other spelling, and is otherwise the same.
+// spelledAsFHIR is the end of the operationId of an operation in whose path the type is spelled as in
+// FHIR. The operation whose id lacks this end has the other spelling in its path, and is otherwise the
+// same.
 const spelledAsFHIR = "_fhir"
 
-// joinSpellings makes one operation of two that differ only in the spelling of their path. Both ids
-// then find it. It returns the operations that are left, sorted, by group.
+// joinSpellings makes one operation of two that differ only in the spelling of their path. The ids of
+// both then find this operation. It returns the operations that are left by group, sorted by path and
+// method.
 func (r *Reference) joinSpellings() map[string][]Entry {
 	for id, operation := range r.operations {
 		base, suffixed := strings.CutSuffix(id, spelledAsFHIR)

@@ -14,7 +14,8 @@ type Schema struct {
 	Value             Value
 	// Fields are the fields of the schema and of the objects in it, but not of schemas that have a name.
 	Fields []Field
-	// Required are lists of fields. An object must have at least one field of each list.
+	// Required has lists of fields, in addition to the fields that are required by themselves. An object
+	// must have at least one field of each list.
 	Required [][]string
 	// Extensible is set if fields of FHIR's primitive types can have extensions.
 	Extensible bool
@@ -32,7 +33,7 @@ type Field struct {
 type Value struct {
 	// Type is text in pieces.
 	Type []Piece
-	// Bounds are what else holds for the values, such as a pattern.
+	// Bounds are texts about the values in addition to their type, such as a pattern or a maximum.
 	Bounds []string
 }
 
@@ -111,14 +112,15 @@ func (s schema) refers() (string, bool) {
 	return strings.CutPrefix(ref, "#/components/schemas/")
 }
 
-// isCompanion reports whether a property has the extensions of another one. R4 json.html#primitive.
+// isCompanion reports whether a property has the id and the extensions of another property, whose name
+// is the same without the first underscore. R4 json.html#primitive.
 func (s schema) isCompanion(name string) bool {
 	of, companion := strings.CutPrefix(name, "_")
 	return companion && s.object("properties")[of] != nil
 }
 
 // fields returns the fields of s and of the objects in it. The fields of each object are sorted by
-// name. prefix is that of names.
+// name. prefix is prepended to the names.
 func (s schema) fields(prefix string) []Field {
 	required := s.list("required")
 	properties := s.object("properties")
@@ -143,7 +145,7 @@ func (s schema) fields(prefix string) []Field {
 	return all
 }
 
-// alternatives returns the lists of fields of which an object must have at least one each.
+// alternatives returns lists of fields. An object must have at least one field of each list.
 func (s schema) alternatives() [][]string {
 	var all [][]string
 	for _, each := range s.schemas("allOf") {

@@ -26,9 +26,9 @@ const (
 
 // Batcher coalesces concurrent queries into batches. A query that arrives while a batch is in
 // flight joins the next batch. A batch runs in the goroutine of a caller of Do, its leader. A
-// caller becomes a leader if no batch is in flight, if the queue is long, if it has waited for
-// overtakeInterval, or if a batch ends while its query is the first in the queue. A Batcher is safe
-// for concurrent use.
+// caller becomes a leader if no batch is in flight, or if a batch ends while its query is the first in
+// the queue. While fewer than maxInFlight batches are in flight, a caller also becomes a leader if the
+// queue is long, or if it has waited for overtakeInterval. A Batcher is safe for concurrent use.
 type Batcher[Q any] struct {
 	run     func(ctx context.Context, batch []Q)
 	timeout time.Duration
@@ -158,7 +158,7 @@ func (b *Batcher[Q]) leave(w *waiter[Q]) bool {
 	return w.leader
 }
 
-// runBatch runs the leader's query and up to MaxBatch-1 queued ones.
+// runBatch runs the leader's query and up to MaxBatch-1 queued queries.
 func (b *Batcher[Q]) runBatch(ctx context.Context, leader *waiter[Q]) {
 	joined := b.dequeue()
 	defer b.finish()

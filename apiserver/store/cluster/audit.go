@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// segmentSize is the size in bytes of the lines of an AuditSegment, before compression, from which
-	// on further entries are in another one. Lines have only what differs from the line before, and
-	// compress to less than a half.
+	// segmentSize is the uncompressed size in bytes of the lines of a segment at which further entries
+	// go to another segment. A line has only what differs from the line before. Compression makes the
+	// lines smaller than a half.
 	segmentSize = 128 << 10
-	// frameSize is the size in bytes from which on the newest lines become a frame of the segment. Until
-	// then they are written again with each batch, in an AuditSegment of their own.
+	// frameSize is the uncompressed size in bytes at which the newest lines become a frame of the
+	// segment. Smaller newest lines are in an AuditSegment of their own, which each batch writes again.
 	frameSize = 32 << 10
 	// MaxAuditBytes is the maximum compressed size in bytes of all AuditSegments of a site. At the limit,
 	// Append fails until Trim has deleted segments that are older than the retention.
@@ -58,19 +58,20 @@ type auditLog struct {
 	mu sync.Mutex
 	// open are the segments to which this replica may still add entries, by hour.
 	open map[time.Time]*segment
-	// bytes is the compressed size of all segments at the last count, and of what this replica has
-	// added since then.
+	// bytes is the compressed size of all segments at the last count, plus the size that this replica
+	// has added since then. counted is the time of the last count.
 	bytes   int64
 	counted time.Time
 }
 
-// segment is what this replica adds to the log of one hour. It is in two AuditSegments, so that most
-// writes are small: the newest entries are in one of their own, until they are enough to be added to
-// the other.
+// segment has the entries that this replica adds to the log of one hour. They are in two
+// AuditSegments, sealed and newest. Most writes replace only newest, which is small. When the tail has
+// frameSize bytes, it is added to sealed.
 type segment struct {
 	hour time.Time
-	// sealed has frames, the compressed lines of complete frames. newest has the tail, or lines that
-	// sealed has, too: Search returns them once.
+	// sealed is the AuditSegment with frames, the compressed lines of complete frames. newest is the
+	// AuditSegment with the tail. After a tail was added to sealed, newest has the same lines until the
+	// next write replaces them. Search returns such lines once.
 	sealed, newest auditObject
 	frames         []byte
 	// tail are the lines after the frames, uncompressed. The first one is a whole entry.
@@ -79,7 +80,7 @@ type segment struct {
 	last *audit.Entry
 	// size is the uncompressed size of all lines in bytes.
 	size int
-	// inFrames and inTail are numbers of entries.
+	// inFrames and inTail are the numbers of entries in frames and in tail.
 	inFrames, inTail int32
 }
 

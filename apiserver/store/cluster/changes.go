@@ -10,7 +10,7 @@ import (
 
 var _ store.ChangeLog = (*Store)(nil)
 
-// LogChanges implements store.ChangeLog. It does nothing: a mark is a resourceVersion.
+// LogChanges implements store.ChangeLog. It does nothing, because the index always knows the changes.
 func (s *Store) LogChanges(context.Context) error { return nil }
 
 // DropChanges implements store.ChangeLog. It does nothing.
@@ -24,9 +24,10 @@ func (s *Store) Mark(context.Context) (string, error) {
 	return strconv.FormatInt(s.engine.seen.Load(), 10), nil
 }
 
-// ChangedSince implements store.ChangeLog. It returns all removed records that the index remembers. It
-// has the changes that the index has: with Synchronize, all from before the call. Changes are lost if a
-// removal since the mark is forgotten, or if this process started after the mark.
+// ChangedSince implements store.ChangeLog. It reads the index, so it returns the writes of other
+// replicas with a delay, unless the caller calls Synchronize first. In addition to the changed records,
+// it returns all removed records that the index remembers. Changes are lost if the index has forgotten
+// a removal since the mark, or if this process started after the mark.
 func (s *Store) ChangedSince(_ context.Context, mark string) ([]store.Key, error) {
 	if !s.engine.isSynced() {
 		return nil, store.ErrNotReady

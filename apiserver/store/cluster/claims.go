@@ -20,8 +20,9 @@ import (
 // Record. After that time another writer may remove the claim, and the late write then fails.
 const claimDeadline = 30 * time.Second
 
-// acquire adds claims to the RecordClaims of their lines, except those that are held and have not
-// expired. Errors: *store.ClaimError; errConflict if the record has changed.
+// acquire adds claims to the RecordClaims of their lines, except claims that are in held and have not
+// expired. Errors: *store.ClaimError; errConflict if the record has changed; those of
+// objects.StoreError.
 func (w *write) acquire(ctx context.Context, claims, held []recordsv1.HeldClaim) error {
 	base := w.site.index.lookup(w.name)
 	for _, claim := range claims {
@@ -47,9 +48,9 @@ func expired(at *metav1.MicroTime, now time.Time) bool {
 	return at != nil && !now.Before(at.Time)
 }
 
-// addEntry adds one claim to its RecordClaim by compare-and-swap. It fails with errConflict if the
-// state of the record in the index is no longer base. So concurrent writers of a record fail early,
-// without waiting for the RecordClaim.
+// addEntry adds one claim to its RecordClaim by compare-and-swap. It removes overlapping entries of
+// other records that are not active. It fails with errConflict if the state of the record in the index
+// is no longer base. So concurrent writers of a record fail early, without waiting for the RecordClaim.
 func (w *write) addEntry(ctx context.Context, claim recordsv1.HeldClaim, base *recordsv1.Record) error {
 	entry := recordsv1.ClaimEntry{
 		Record: w.name, Nonce: claim.Nonce, From: claim.From, Until: claim.Until, Expires: claim.Expires,
@@ -90,9 +91,11 @@ func overlap(line string, a, b recordsv1.ClaimEntry) bool {
 	return interval(a).Overlaps(interval(b))
 }
 
-// isActive reports whether an entry of a RecordClaim is an active claim. If so, it also returns a
-// *store.ClaimError with the claim. Otherwise the entry may be removed: isActive has changed the
-// owner's Record if necessary, so that an unfinished write of the owner fails (fencing).
+// isActive reports whether an entry of a RecordClaim is an active claim: its owner lists it, or may
+// still list it before the deadline. If so, it also returns a *store.ClaimError with the claim. If it
+// returns false and no error, the entry may be removed: isActive has changed the owner's Record if
+// necessary, so that an unfinished write of the owner fails (fencing). Errors: errConflict if the
+// owner's Record has changed in the meantime, and those of objects.StoreError.
 func (s *Store) isActive(ctx context.Context, line string, entry recordsv1.ClaimEntry) (bool, error) {
 	now := s.engine.clock()
 	if expired(entry.Expires, now) {
@@ -132,7 +135,7 @@ func (s *Store) isActive(ctx context.Context, line string, entry recordsv1.Claim
 }
 
 // release removes claims from their RecordClaims. Errors are only logged, because an entry that its
-// owner does not list is removed by the next writer that needs the line, or by the sweep.
+// owner does not list is removed by the next writer with an overlapping claim, or by the sweep.
 func (w *write) release(ctx context.Context, claims []recordsv1.HeldClaim) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objects.Timeout)
 	defer cancel()

@@ -76,8 +76,8 @@ type siteID struct {
 	namespace, key string
 }
 
-// New returns a Cluster. Reads by id work at once. Writes, searches, dumps and histories of several
-// records fail with store.ErrNotReady until Run has filled the index.
+// New returns a Cluster. Reads by id work at once. Until Run has filled the index, writes, searches,
+// dumps, restores, histories of several records and histories with Access fail with store.ErrNotReady.
 func New(config *rest.Config, options Options) (*Cluster, error) {
 	client, err := objects.New(config)
 	if err != nil {
@@ -194,7 +194,8 @@ type Store struct {
 	index     *index
 	// erasures batches the removals of deliveries.
 	erasures *batcher.Batcher[*erasure]
-	// admission, if not nil, is called before a write, with whose error the write fails.
+	// admission, if not nil, is called before a write, and in each attempt of the write. If it returns
+	// an error, the write fails with that error.
 	admission func(context.Context) error
 }
 
@@ -203,8 +204,8 @@ func (s *Store) Paused() *Store {
 	return s.Admitted(func(context.Context) error { return store.ErrMoving })
 }
 
-// Admitted returns a store of the same records, which calls check before it begins a write and after it has
-// read what it changes. The write fails with the error of check.
+// Admitted returns a store of the same records, which calls check before it begins a write or a restore,
+// and again after it has read the record that it changes. The write fails with the error of check.
 func (s *Store) Admitted(check func(context.Context) error) *Store {
 	admitted := *s
 	admitted.admission = check

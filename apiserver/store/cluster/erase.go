@@ -16,9 +16,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// erase purges a record and removes the events and deliveries about it. It removes these before the
-// record, so that a repeated request finds the record if the process crashes, and again after it,
-// because a write may have added events in the meantime.
+// erase purges a record and removes the events and deliveries about it. It removes events and
+// deliveries before the record, so that after a crash a repeated request still finds the record. It
+// removes them again after the record, because a write may have added events in the meantime.
 func (s *Store) erase(ctx context.Context, op store.Op) ([]store.Result, error) {
 	current, err := s.fetch(ctx, recordName(op.Key))
 	if err != nil {
@@ -43,8 +43,8 @@ func (s *Store) erase(ctx context.Context, op store.Op) ([]store.Result, error) 
 	return results, s.eraseEvents(ctx, subject)
 }
 
-// eraseEvents removes the events and deliveries whose subject is a record, whatever its case: first
-// events that have no delivery yet, then deliveries.
+// eraseEvents removes the events and deliveries with a subject, which is compared without case. It
+// first removes the events in Records, and then the deliveries.
 func (s *Store) eraseEvents(ctx context.Context, subject string) error {
 	for _, obj := range s.index.recordsWithEvents(subject) {
 		if err := s.removeEvents(ctx, obj, subject); err != nil {
@@ -67,9 +67,9 @@ type erasure struct {
 	err     error
 }
 
-// eraseDeliveries removes the deliveries of a batch. The search for them costs the same for one subject as
-// for many: kube-apiserver answers a list only when its cache is known to be up to date, which takes
-// about 100 ms.
+// eraseDeliveries removes the deliveries of a batch of erasures. Many subjects cost about as much as one:
+// kube-apiserver answers the list of deliveries only when its cache is known to be up to date, which
+// takes about 100 ms.
 func (s *Store) eraseDeliveries(ctx context.Context, batch []*erasure) {
 	subjects := make([]string, len(batch))
 	for i, e := range batch {

@@ -12,13 +12,15 @@ import (
 
 // addEvents sets the events of the Record after a write: those that it has already, and those that
 // the operation makes. current is the superseded state of the Record, or nil. remains is the Record
-// of a purged record whose events were not handed on, or nil. Errors: *store.LimitError.
+// of a purged record whose events were not handed on, or nil. With Op.Erase, the events that the Record
+// has already are dropped. Errors: *store.LimitError; another error if the operation has more than
+// deliveries.MaxPerWrite events.
 func (w *write) addEvents(p *plan, current, remains *recordsv1.Record) error {
 	p.carried, p.fresh = nil, nil
 	switch {
 	case p.Action == store.ActionNone:
 		return nil
-	case w.op.Erase: // Store.eraseEvents has removed the events about the record; those that came since are removed here
+	case w.op.Erase: // Store.eraseEvents has removed earlier events about the record; later ones are dropped here
 	case current != nil:
 		p.carried = deliveries.Carry(current.Spec.Events, current.ResourceVersion)
 	case remains != nil:
@@ -43,9 +45,9 @@ func setEvents(spec *recordsv1.RecordSpec, events []recordsv1.PendingEvent) {
 const maxKeptFactor = 10
 
 // checkEventLimits returns a *store.LimitError if the events would exceed deliveries.MaxEventBytes,
-// or if the site would have too many deliveries. The latter limits neither deletes nor purges, whose
-// number is limited by that of the records. As for the other limits, writes of other replicas
-// are counted with a delay of at most a second.
+// or if the site would have too many deliveries. The limits on the number of deliveries do not apply to
+// deletes and purges, whose number is limited by that of the records. Writes of other replicas are
+// counted with a delay of at most a second.
 func (s *Store) checkEventLimits(p *plan) error {
 	if len(p.fresh) == 0 {
 		return nil
@@ -57,7 +59,7 @@ func (s *Store) checkEventLimits(p *plan) error {
 	if all, _ := deliveries.Size(p.next.Events); all > deliveries.MaxEventBytes {
 		return &store.LimitError{Scope: store.LimitRecord, What: store.PendingEventBytes, Max: deliveries.MaxEventBytes}
 	}
-	if p.Action == store.ActionPurge || p.next.Deleted { // a full site must be able to empty
+	if p.Action == store.ActionPurge || p.next.Deleted { // the records of a site at its limits can be removed
 		return nil
 	}
 	waiting := s.index.usage().pending + more
@@ -109,7 +111,7 @@ func (x *index) oldestEvent() (oldest int64, waits bool) {
 	for _, e := range x.withEvents {
 		for i := range e.obj.Spec.Events {
 			sequence, err := deliveries.Sequence(&e.obj.Spec.Events[i], e.obj.ResourceVersion)
-			if err == nil && (!waits || sequence < oldest) { // An event without a valid sequence is never handed on, so it must not hold back others.
+			if err == nil && (!waits || sequence < oldest) { // An event without a valid sequence is never handed on, so it must not hold back later events.
 				oldest, waits = sequence, true
 			}
 		}

@@ -23,10 +23,10 @@ type filter struct {
 	sorted bool
 	// everything reports whether the condition holds for all records.
 	everything bool
-	// ranges are alternative value ranges, each of a different value. Each contains all matches.
+	// ranges are value ranges. Each of them contains all matches, so a scan needs only one of them.
 	ranges []valueRange
-	// labels, if not nil, is the condition of access that recheck tests in addition to a filter all of
-	// whose candidates match, or that matches tests if candidates is nil. before is that filter.
+	// labels, if not nil, is a condition of access on labels alone. A candidate, or any record of the
+	// type if candidates is nil, then matches exactly if it meets both before and labels.
 	labels store.Condition
 	before func(e *indexedRecord) bool
 }
@@ -230,8 +230,8 @@ func (p *postings) textIs(condition store.TextIs, limit int) filter {
 	return f.withSeq(p.startingWith(condition.Param, condition.Text), limit, true)
 }
 
-// periodIs returns the filter of a PeriodIs. The candidates are the periods that start within a
-// range. The bounds of Until limit that range too, because no period ends before it starts.
+// periodIs returns the filter of a PeriodIs. The candidates are the records with a period that starts
+// within a range. Until.Most limits that range too, because no period ends before it starts.
 func (p *postings) periodIs(condition store.PeriodIs, limit int) filter {
 	f := valueFilter(condition.Param, condition.Matches)
 	within := store.Bounds{Least: condition.From.Least, Most: min(condition.From.Most, condition.Until.Most)}
@@ -262,7 +262,7 @@ func (c *compiler) idIn(typeName string, ids store.IDIn) filter {
 }
 
 // all returns the filter of the records that match all parts. Its candidates are those of the part
-// with the fewest.
+// with the fewest candidates.
 func all(parts []filter) filter {
 	parts = slices.DeleteFunc(parts, func(part filter) bool { return part.everything })
 	switch len(parts) {

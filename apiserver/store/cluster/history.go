@@ -56,7 +56,7 @@ func (s *Store) History(ctx context.Context, query store.HistoryQuery) (store.Pa
 	if err != nil {
 		return store.Page{}, err
 	}
-	if obj == nil || obj.Spec.Purging { // a deleted record has its object still
+	if obj == nil || obj.Spec.Purging { // a deleted record still has its Record
 		return store.Page{}, store.ErrNotFound
 	}
 	past, err := s.superseded(ctx, obj)
@@ -120,8 +120,8 @@ func parseHistoryPosition(text store.Position) (historyPosition, error) {
 	return position, nil
 }
 
-// storedVersions returns the newest version of a record and those in its RecordHistory, newest
-// first.
+// storedVersions returns the newest version of a record, and the superseded versions that its Record
+// lists and its RecordHistory has, newest first.
 func storedVersions(obj *recordsv1.Record, past map[string]recordsv1.SupersededVersion) []version {
 	newest := version{obj: obj, number: obj.Spec.Version, updated: obj.Spec.Updated.Time, deleted: obj.Spec.Deleted}
 	versions, until := []version{newest}, newest.updated
@@ -134,7 +134,7 @@ func storedVersions(obj *recordsv1.Record, past map[string]recordsv1.SupersededV
 	return versions
 }
 
-// listedVersions returns the newest version of a record and the superseded ones that the Record
+// listedVersions returns the newest version of a record and the superseded versions that the Record
 // lists, newest first.
 func listedVersions(obj *recordsv1.Record) []version {
 	spec := &obj.Spec
@@ -150,7 +150,7 @@ func listedVersions(obj *recordsv1.Record) []version {
 }
 
 // historyOfMany returns a page of the history of a type or of the site. The index has the times of
-// all versions and the bodies of the newest ones. Only the superseded bodies of the page are read
+// all versions and the bodies of the newest versions. Only the superseded bodies of the page are read
 // from kube-apiserver.
 func (s *Store) historyOfMany(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
 	if !s.engine.isSynced() {
@@ -302,8 +302,8 @@ func (s *Store) readVersions(ctx context.Context, versions []version) ([]store.R
 	return records, nil
 }
 
-// read returns a version with its body. The body of the newest version is in its Record, those of
-// the others are in past.
+// read returns a version with its body. The body of the newest version is in its Record, the bodies
+// of superseded versions are in past.
 func (s *Store) read(v version, past map[string]recordsv1.SupersededVersion) (store.Record, error) {
 	if v.number == v.obj.Spec.Version {
 		return toRecord(v.obj), nil

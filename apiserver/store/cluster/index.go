@@ -44,7 +44,7 @@ type index struct {
 	extractor store.Extractor
 
 	mu sync.RWMutex
-	// names has all Records by name, types the searchable ones by type.
+	// names has all Records by name. types has the searchable Records by type.
 	names map[string]*indexedRecord
 	types map[string]*typeIndex
 	// withEvents are the records in names that have events.
@@ -52,7 +52,8 @@ type index struct {
 	// removed has the removed Records by UID, for a time. A delayed watch event or response may still
 	// contain the Record, and must be ignored.
 	removed map[types.UID]removal
-	// forgotten is the resourceVersion of the latest removal that removed has had and has no longer.
+	// forgotten is the resourceVersion of the latest removal that forgetRemoved has deleted from removed.
+	// For a removal of unknown resourceVersion, the resourceVersion that the watch had reached counts.
 	forgotten int64
 	used      usage
 
@@ -217,7 +218,7 @@ func (x *index) read(obj *recordsv1.Record, known *indexedRecord) *indexedRecord
 	case e.searchable():
 		e.values = x.extractor.Extract(obj.Spec.Type, []byte(obj.Spec.Body))
 		e.labels, e.labelled = x.extractor.Labels(obj.Spec.Type, e.values), true
-		for i, name := range e.labels.Names { // few different ones: they share memory, and are compared faster
+		for i, name := range e.labels.Names { // the same few names recur: equal names share memory, and are compared faster
 			e.labels.Names[i] = unique.Make(name).Value()
 		}
 	default:

@@ -38,11 +38,11 @@ func labelFilter(condition store.Condition) filter {
 }
 
 const (
-	// maxHidden is the maximum number of hidden records that are tested to count the visible ones. With
-	// more, counting the visible ones up to maxFreeTotal tests fewer.
+	// maxHidden is the maximum number of hidden records that are tested to count the visible records.
+	// With more hidden records, testing visible records until maxFreeTotal of them match is cheaper.
 	maxHidden = maxFreeTotal
-	// maxLabelled is the maximum number of different labels whose condition is evaluated for a count.
-	// Sites have a few; with hundreds, that would cost as much as a page.
+	// maxLabelled is the maximum number of different sets of labels for which a condition is evaluated to
+	// count records. A site normally has a few. Hundreds of evaluations would cost as much as a page.
 	maxLabelled = 100
 )
 
@@ -52,7 +52,7 @@ type labelled struct {
 	records map[*indexedRecord]struct{}
 }
 
-// byLabels holds the records of a type that have labels, by the names of these.
+// byLabels holds the records of a type that have labels, by the names of the labels (labelsKey).
 type byLabels map[string]*labelled
 
 func labelsKey(e *indexedRecord) string { return strings.Join(e.labels.Names, "\n") }
@@ -78,8 +78,9 @@ func (b byLabels) remove(e *indexedRecord) {
 	}
 }
 
-// visible returns how many of the n candidates of a filter match, without a test of each: all but
-// those that its labels hide. It returns -1 if that is unknown, or costs more than to test them.
+// visible returns how many of the n candidates of a filter match, without a test of each candidate. It
+// subtracts the candidates that the labels of the filter hide. It returns -1 if the number is unknown,
+// or if computing it would cost more than testing all candidates.
 func (b byLabels) visible(f filter, n int) int64 {
 	if f.recheck == nil && f.candidates != nil || f.everything {
 		return int64(n)

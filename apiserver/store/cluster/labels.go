@@ -31,7 +31,7 @@ func parseLabels(encoded string) (labels store.Labels, known bool) {
 }
 
 // setHistoryLabels adds the labels of the current version, which next supersedes, to the labels of
-// the superseded versions in next.
+// the superseded versions in next. If next is a tombstone, it gets the labels of the current version.
 func (x *index) setHistoryLabels(current *recordsv1.RecordSpec, next *recordsv1.RecordSpec) {
 	superseded := current.Labels
 	if !current.Deleted {

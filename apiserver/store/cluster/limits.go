@@ -39,7 +39,8 @@ const maxRequestBytes = 1<<20 + 448<<10
 
 // trimHistory returns those of the sizes of superseded versions, oldest first, that are kept when
 // newest is written. It drops the oldest versions until the rest is within MaxVersions and
-// MaxObjectBytes. The next write adds newest to them before it drops any, so there is room for it too.
+// MaxObjectBytes. The next write adds newest to the RecordHistory before it drops old versions, so
+// trimHistory leaves room for newest too.
 func (l Limits) trimHistory(sizes []int64, newest *recordsv1.RecordSpec) []int64 {
 	room := l.MaxObjectBytes
 	if room+supersededOverhead+inBase64(int64(len(newest.Body))) > maxRequestBytes {
@@ -62,8 +63,8 @@ func (l Limits) trimHistory(sizes []int64, newest *recordsv1.RecordSpec) []int64
 
 // usage is the number of live records, the bytes of all records, and the number of deliveries that
 // their events will have. Records of type Event do not count as records, because the delivery
-// process limits their number. Tombstones do not either, so that a delete makes room for a create.
-// Jobs do not count at all.
+// process limits their number. Tombstones do not count as records either, so that a delete makes room
+// for a create. Jobs count neither as records nor in bytes.
 type usage struct {
 	records, bytes, pending int64
 }

@@ -17,8 +17,8 @@ var plainID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-
 // are in hexadecimal. So are ids that start with hexPrefix themselves, to keep names unique.
 const hexPrefix = "x."
 
-// recordName returns the name of the Record of a key. It is reversible, the same for all spellings
-// of the id, and a legal object name for every legal FHIR id.
+// recordName returns the name of the Record of a key. The name is a legal object name for every legal
+// FHIR id. Keys that differ only in case have the same name, all other keys have different names.
 func recordName(key store.Key) string {
 	id := strings.ToLower(key.ID)
 	if !plainID.MatchString(id) || strings.HasPrefix(id, hexPrefix) {

@@ -37,7 +37,8 @@ func (o *openWrites) open(clock func() time.Time) (number int64) {
 }
 
 // close removes a write. If uncertainUntil is not zero, close marks the write as uncertain until
-// that time instead. updated is the time of the new version, or zero if the write changed nothing.
+// that time instead. updated is the update time of the newest version of the record after the write, or
+// zero if there is none or the write failed.
 func (o *openWrites) close(number int64, updated time.Time, uncertainUntil time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -131,8 +131,8 @@ func searchList(list []*indexedRecord, e *indexedRecord) int {
 	return sort.Search(len(list), func(i int) bool { return !byCreated(list[i], e) })
 }
 
-// insert adds a record to a list, unless the list has it already. It has it if two values of the
-// record share a key, such as the system of two identifiers.
+// insert adds a record to a list, unless the list has the record already. That is so if two values of
+// the record share a key, such as the system of two identifiers.
 func insert(list []*indexedRecord, e *indexedRecord) []*indexedRecord {
 	i := searchList(list, e)
 	if i < len(list) && list[i] == e {

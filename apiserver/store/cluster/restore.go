@@ -50,12 +50,13 @@ func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Re
 // KeepsVersions implements store.Archive.
 func (s *Store) KeepsVersions() bool { return false }
 
-// isOfRecord reports whether an error concerns a record, so that the others can be restored.
+// isOfRecord reports whether an error concerns only one record, so that the other records can be
+// restored.
 func isOfRecord(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrMoving) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// restore restores a record. Errors: those of store.Restored, store.ErrUnavailable.
+// restore restores a record. Errors: those of store.Restored, store.ErrMoving, store.ErrUnavailable.
 func (s *Store) restore(ctx context.Context, d *store.Dumped) (store.Restored, error) {
 	if err := d.Check(); err != nil {
 		return store.Restored{}, err
@@ -152,14 +153,15 @@ func (w *write) checkOlder(ctx context.Context, d *store.Dumped) error {
 // restoredRecord is a record to restore, as the engine stores it.
 type restoredRecord struct {
 	next recordsv1.RecordSpec
-	// past are the superseded versions that the RecordHistory lacks, by versionKey.
+	// past are the superseded versions that the RecordHistory lacks, by versionKey. A nil value removes a
+	// version from the RecordHistory.
 	past map[string]*recordsv1.SupersededVersion
-	// listed is the number of superseded versions, those included that the limits drop.
+	// listed is the number of superseded versions, including those that the limits drop.
 	listed int
 }
 
-// restored returns the state of a record after the missing versions were added to current, which is
-// nil for a new record.
+// restored returns the state of a record after the missing versions, and the metadata and active claims
+// of d, were added to current. current is nil for a new record.
 func (s *Store) restored(d *store.Dumped, current *recordsv1.Record, missing []store.Record) restoredRecord {
 	r := restoredRecord{next: recordsv1.RecordSpec{Type: d.Key.Type, ID: d.Key.ID}, past: map[string]*recordsv1.SupersededVersion{}}
 	if current != nil {
@@ -207,7 +209,7 @@ func (r *restoredRecord) add(x *index, v *store.Record) {
 	if next.Version > 0 {
 		past := supersede(next)
 		r.past[versionKey(next.Version)] = &past
-		if next.Version+1 < v.Version { // the versions between them are missing, and so the older ones cannot be listed
+		if next.Version+1 < v.Version { // versions in between are missing, so older versions cannot be listed
 			r.past = map[string]*recordsv1.SupersededVersion{}
 			next.History, next.HistoryUpdated, next.HistoryDeletions, next.HistoryLabels = nil, nil, nil, nil
 		} else {

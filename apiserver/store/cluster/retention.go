@@ -18,8 +18,8 @@ const retentionBatch = 200
 // Retain purges the tombstones and removes the superseded versions from before the cutoffs, of at
 // most 200 records. It leaves out records of posted events, and records whose events were not handed
 // on yet. The other versions keep their numbers. Several replicas may call Retain at the same time:
-// each removal is one guarded write, and does nothing if another replica was faster. Errors:
-// store.ErrUnavailable.
+// each removal begins with a write that changes nothing if the record has changed. removed also counts
+// removals that did nothing because another replica was faster. Errors: store.ErrUnavailable.
 func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
 	for _, obj := range s.index.outdated(before, retentionBatch) {
 		if isOldTombstone(&obj.Spec, before.Tombstones) {
@@ -63,8 +63,8 @@ func isOldTombstone(spec *recordsv1.RecordSpec, before time.Time) bool {
 }
 
 // supersededBefore returns how many of the superseded versions of a record were superseded before a
-// time. These are the oldest ones. Versions whose times an older release did not store count with
-// the oldest version that has one.
+// time. These are the oldest versions. An older release did not store the times of versions. Versions
+// without a time count as superseded when the oldest version with a time was written.
 func supersededBefore(spec *recordsv1.RecordSpec, before time.Time) int {
 	if before.IsZero() || len(spec.History) == 0 {
 		return 0

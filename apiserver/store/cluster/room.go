@@ -18,15 +18,15 @@ import (
 )
 
 // maxEvictions is the maximum number of records of which one write removes old versions or the
-// tombstone. Each costs up to three requests to kube-apiserver. At the limit the write fails, but
-// what it removed makes room for the next one.
+// tombstone. Each record costs up to three requests to kube-apiserver. At the limit the write fails,
+// but its removals make room for the next write.
 const maxEvictions = 100
 
-// checkLimits returns a *store.LimitError if a plan exceeds the limits. If it needs more bytes than
-// the site has left, checkLimits first removes the oldest tombstones of the site, then the oldest
-// superseded versions of other records, and at last those of the record itself from the plan. It
-// removes nothing if all of that is not enough. If a removal fails, checkLimits returns its error.
-// before is the usage of the superseded version.
+// checkLimits returns a *store.LimitError if a plan exceeds the limits. If the plan needs more bytes than
+// the site or all sites together have left, checkLimits first removes the oldest tombstones of the site,
+// then the oldest superseded versions of other records of the site, and at last those of the record
+// itself from the plan. It removes nothing if all of that would not be enough. If a removal fails,
+// checkLimits returns its error. before is the usage of the superseded version.
 func (w *write) checkLimits(ctx context.Context, p *plan, before usage) error {
 	s := w.site
 	check := func() error { return s.limits.check(p, before, s.index.usage(), s.engine.usage(), s.engine.limits) }

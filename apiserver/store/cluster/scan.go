@@ -245,8 +245,9 @@ func asPeriodPivot(at *order.Place) periodPosting {
 	return periodPosting{at.Ranks[0].Number, asPivot(at)}
 }
 
-// scanFirstValues scans the values after one of them. It yields the record of a value if the record
-// is ranked by that value. of returns the record and the rank of a value.
+// scanFirstValues scans the values after the value after, or all values if after is zero. It yields the
+// record of a value if the record is ranked by that value. It returns false if yield does. of returns
+// the record and the rank of a value.
 func scanFirstValues[T comparable](values *btree.BTreeG[T], part store.Sort, after T, yield func(*indexedRecord) bool, of func(T) (*indexedRecord, order.Rank)) bool {
 	if values == nil {
 		return true

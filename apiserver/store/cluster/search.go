@@ -10,7 +10,7 @@ import (
 )
 
 // maxFreeTotal is the maximum number of matches that a search counts for store.TotalWhenFree. A
-// greater total is returned on the last page only.
+// greater total is returned only on a last page without Query.After.
 const maxFreeTotal = 1000
 
 // Search implements store.Store.

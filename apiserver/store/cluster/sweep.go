@@ -18,8 +18,8 @@ const (
 	// passes of retention.
 	sweepInterval = time.Minute
 	// removedMemory is how long removed Records are kept in index.removed. It is far longer than a
-	// response or a watch event of kube-apiserver can be delayed. Marks of Store.ChangedSince that are older
-	// than a removal that is forgotten end with it.
+	// response or a watch event of kube-apiserver can be delayed. When a removal is forgotten, older marks
+	// of Store.ChangedSince become invalid.
 	removedMemory = 10 * time.Minute
 	// listSweepInterval is the time between two lists of all RecordHistories and RecordClaims for
 	// orphans.
@@ -68,8 +68,10 @@ func (c *Cluster) sweepPurges(ctx context.Context) {
 	}
 }
 
-// unfinishedPurges returns the Records whose purge, or creation with a placeholder, started before
-// a time. It leaves out Records with events, which the delivery process removes.
+// unfinishedPurges returns the Records of purged records, and the placeholders, whose Updated is before
+// a time. Updated is the start of the creation for a placeholder, and the time of the newest version for
+// a purged record, so its purge may still be in progress. unfinishedPurges leaves out Records with
+// events, which the delivery process removes.
 func (x *index) unfinishedPurges(before time.Time) []*recordsv1.Record {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -45,8 +45,9 @@ func (s *Store) Synchronize(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether the index has these Records, by name, in these states or later ones, which
-// include their removal, and no others except new ones.
+// has reports whether the index is at least as new as a list of Records, by name. Then it has each
+// listed Record in that state or a later one, or knows that it was removed, and it has no Record that
+// was removed before the list.
 func (x *index) has(stored map[string]metav1.ObjectMeta) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

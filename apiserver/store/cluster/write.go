@@ -16,7 +16,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// The steps of a write. Options.AfterStep is called with one of them after that step is done.
+// The steps of a write. Options.AfterStep is called with a step when the step is done. StepPurgeMet is
+// done when a purged Record or a placeholder was found, before any of its objects is removed.
 const (
 	StepPlaceholder = "placeholder"
 	StepClaims      = "claims"
@@ -68,6 +69,7 @@ func (s *Store) writeOne(ctx context.Context, op store.Op) ([]store.Result, erro
 // write is one operation in progress. It starts from the state in the index. The index may be
 // outdated, so a Record is replaced only if it still has the resourceVersion that was read. An
 // error, or the outcome Unchanged, is returned only if a read from kube-apiserver confirms it.
+// store.ErrUnavailable and the error of a context are returned without that read.
 type write struct {
 	site *Store
 	op   store.Op
@@ -170,8 +172,9 @@ func (w *write) attempt(ctx context.Context, current *recordsv1.Record) (store.R
 }
 
 // create creates the Record of a new record. If remains is not nil, create replaces it and keeps
-// its events. A Record with claims is created in two steps: first a placeholder, by which other
-// writers can fence off the claims if this write does not finish, and then the Record.
+// its events. For a Record with claims, create first writes a placeholder, then adds the claims to
+// their RecordClaims, and then replaces the placeholder. If this write takes too long, another writer
+// that needs a claim changes the placeholder, so that the last step fails (isActive).
 func (w *write) create(ctx context.Context, p plan, remains *recordsv1.Record) (store.Result, error) {
 	var over metav1.ObjectMeta
 	if remains != nil {
@@ -206,8 +209,8 @@ func (w *write) create(ctx context.Context, p plan, remains *recordsv1.Record) (
 	return w.put(ctx, p, obj, true)
 }
 
-// removePlaceholder removes the placeholder of a create that did not get its claims. If it fails,
-// the next write of the record or the sweep removes it.
+// removePlaceholder removes the placeholder of a create that did not get its claims. If the removal
+// fails, the next write of the record or the sweep removes the placeholder.
 func (w *write) removePlaceholder(ctx context.Context, placeholder *recordsv1.Record) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objects.Timeout)
 	defer cancel()
@@ -216,9 +219,10 @@ func (w *write) removePlaceholder(ctx context.Context, placeholder *recordsv1.Re
 	}
 }
 
-// update writes a new version. It first adds the superseded version to the history, where reads
-// ignore it as long as it is the newest version. Then it changes the Record. If the process crashes
-// in between, the next write adds the same version again.
+// update writes a new version. It acquires the claims, and adds the superseded version to the history,
+// where reads ignore that version as long as it is the newest one. Then it changes the Record, and at
+// last it releases claims. If the process crashes before the Record is changed, the next write adds
+// the same version to the history again.
 func (w *write) update(ctx context.Context, p plan, current *recordsv1.Record) (store.Result, error) {
 	if err := w.acquire(ctx, p.next.Claims, current.Spec.Claims); err != nil {
 		return store.Result{}, err
@@ -259,8 +263,9 @@ func (w *write) put(ctx context.Context, p plan, obj *recordsv1.Record, replace 
 }
 
 // checkWritten returns the Record if a write that seems to have failed has happened, and an error
-// otherwise. Its events may have been handed on since. This occurs if the response to a request was lost: the
-// Kubernetes client then repeats the request, and gets a conflict with its own write.
+// otherwise. A write that has happened seems to have failed if the response to its request was lost:
+// the Kubernetes client then repeats the request, and gets a conflict with its own write. The returned
+// Record can lack the events of the write, if they have been handed on since.
 func (w *write) checkWritten(ctx context.Context, p plan, failed error) (*recordsv1.Record, error) {
 	failed = w.writeError(failed)
 	if !errors.Is(failed, errConflict) && !errors.Is(failed, store.ErrUnavailable) {
@@ -339,8 +344,8 @@ func (s *Store) addToHistory(ctx context.Context, current *recordsv1.Record) err
 	}
 	_, err = s.engine.client.MergePatch(ctx, objects.Histories, s.namespace, name, patch)
 	if apierrors.IsNotFound(err) {
-		// The record was purged, or somebody deleted its RecordHistory. If it was purged, the write of
-		// the Record that follows fails with a conflict.
+		// The record was purged, or another program deleted its RecordHistory. If the record was purged,
+		// the write of the Record that follows fails with a conflict.
 		_, err = s.engine.client.Create(ctx, objects.Histories, s.namespace, s.newHistory(name, current, past))
 	}
 	if apierrors.IsAlreadyExists(err) {
@@ -360,9 +365,10 @@ func (s *Store) newHistory(name string, current *recordsv1.Record, past recordsv
 	}
 }
 
-// finishPurge removes the objects of a purged record, the history first and the Record last. For a
-// placeholder it removes only the Record: if its creator has finished in the meantime, the history
-// belongs to the new record.
+// finishPurge removes the objects of a purged record, the history first and the Record last. It keeps
+// a Record with events, which the delivery process removes. For a placeholder it removes only the
+// Record: if the creator of the placeholder has finished in the meantime, the history belongs to the
+// new record. Errors: errConflict if the Record has changed, and those of objects.StoreError.
 func (s *Store) finishPurge(ctx context.Context, obj *recordsv1.Record) error {
 	s.engine.afterStep(StepPurgeMet)
 	if !obj.Spec.Placeholder {

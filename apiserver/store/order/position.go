@@ -48,9 +48,10 @@ func (o Order) Parse(from store.Position) (*Place, error) {
 // and maxMillis.
 const maxMillis = 1 << 42
 
-// InMillis reports whether Created is a time in milliseconds since 1970, as it is in the cluster, and not a
-// number of Postgres (indexrow.RidFloor). Clients can return with a position of the other engine after a move
-// of their site. Such a position cannot be compared with places of this engine.
+// InMillis reports whether Created is a time in milliseconds since 1970, as it is in the Cluster engine,
+// and not a number of the Postgres engine (indexrow.RidFloor). After a move of its site, a client can
+// send a position that the other engine made. Such a position cannot be compared with places of this
+// engine.
 func (p *Place) InMillis() bool { return 0 <= p.Created && p.Created < maxMillis }
 
 func appendBool(p []byte, b bool) []byte {

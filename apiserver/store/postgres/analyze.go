@@ -9,9 +9,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// analyzeSteps are the numbers of records written to a site by this process after which it checks
-// the database's estimate of the table size. A statement that was planned for empty tables may use
-// the wrong index. Autovacuum would correct the estimate only after a minute.
+// analyzeSteps are numbers of records that this process has written to a site. When it reaches one of
+// them, it checks Postgres's estimate of the number of rows in res. A statement that was planned for
+// empty tables may use the wrong index. Autovacuum would correct the estimate only after a minute.
 var analyzeSteps = []int64{200, 2_000, 20_000}
 
 var indexedTables = []string{"res", "hist", "ix_tok", "ix_ref", indexrow.WideTexts, "ix_text", "ix_date", "ix_pos", "claim"}
@@ -22,8 +22,8 @@ func (s *Store) existingTables() []string {
 }
 
 // analyzeIfGrown adds records to the number of written records. When that number reaches one of
-// analyzeSteps, it runs ANALYZE if the database underestimates the size of the tables. All sessions
-// then plan their statements again.
+// analyzeSteps, it runs ANALYZE if Postgres estimates that res has fewer rows than that number. All
+// sessions then plan their statements again. Errors are only logged.
 func (s *Store) analyzeIfGrown(ctx context.Context, records int) {
 	now := s.written.Add(int64(records))
 	passed := slices.ContainsFunc(analyzeSteps, func(step int64) bool { return now-int64(records) < step && step <= now })

@@ -8,8 +8,9 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// arrayCodec encodes []int64 and [][]byte, in which statements have their rows. Unlike pgx's own codec,
-// it needs no allocation and no dynamic call for each element.
+// arrayCodec encodes []int64 and [][]byte, the arguments with the rows that statements insert. Unlike
+// pgx's own codec, which encodes all other values, it needs no allocation and no dynamic call for
+// each element.
 type arrayCodec struct{ *pgtype.ArrayCodec }
 
 // registerArrays makes a connection use arrayCodec.

@@ -22,7 +22,9 @@ type auditLog struct{ *Store }
 // checkViolation is the SQLSTATE of a row that belongs to no partition.
 const checkViolation = "23514"
 
-// Append implements audit.Storage. One INSERT stores all entries.
+// Append implements audit.Storage. One INSERT stores all entries, except those that are stored
+// already. If the partition of a day is missing, Append creates the partitions of all days of the
+// entries and repeats the INSERT.
 func (s auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
 	rows := s.newRows(entries)
 	err := s.insert(ctx, rows)
@@ -41,8 +43,8 @@ func (s auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
 type auditRows struct {
 	at, id []int64
 	// records are the hashes (Hasher.Self) of the records that each entry names, as the text of an
-	// array: one text for each entry is cheaper to send than an array of arrays. It is empty if there are
-	// none.
+	// array: one text for each entry is cheaper to send than an array of arrays. The text is empty if
+	// the entry names no record.
 	records        []string
 	caller, action []string
 	outcome        []int16
@@ -97,9 +99,10 @@ func (s auditLog) insert(ctx context.Context, r *auditRows) error {
 	return err
 }
 
-// searchSpans are how far back the attempts to answer a query for one record look, before one without
-// a limit. Postgres sorts all entries in the range that name the record, which are many for a record
-// that is on every page.
+// searchSpans are the lengths of the periods that a query for one record searches in turn, each
+// before the query's upper bound or the current time, until the page is full. The last attempt has
+// only the bounds of the query itself. Postgres sorts all entries of the period that name the record,
+// and a record that is often read has many.
 var searchSpans = []time.Duration{time.Hour, day, 30 * day}
 
 // Search implements audit.Storage.
@@ -135,7 +138,8 @@ func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry,
 	sql, args := s.queryFor(query)
 	batch := &pgx.Batch{} // one round trip and one transaction
 	if query.Entity != "" {
-		// The pool's connections have these off, and a GIN index has no other scan and no order.
+		// The sessions of the pool have both off. Entries by record are found by a GIN index, which
+		// allows only bitmap scans and returns no order.
 		batch.Queue(`SELECT set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)`)
 	}
 	var found []audit.Entry
@@ -157,8 +161,8 @@ func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry,
 }
 
 // queryFor returns the SQL of a query. A query for one record collects its entries by the index of
-// records and sorts them. Any other scans the primary key in the order of time, and ends when the page
-// is full.
+// records and sorts them. Any other query scans the primary key in the order of time, and ends when
+// the page is full.
 func (s auditLog) queryFor(query audit.Query) (sql string, args []any) {
 	args = []any{s.site}
 	argument := func(value any) string {
@@ -198,7 +202,8 @@ func (s auditLog) queryFor(query audit.Query) (sql string, args []any) {
 	}
 	typeName, id, _ := strings.Cut(query.Entity, "/")
 	// Each OFFSET 0 makes Postgres use the index on the record, even before a partition has statistics.
-	// The second part has the rows of earlier releases, one per record.
+	// The part after UNION ALL finds the entries of earlier releases, which have a row for each
+	// record. The row with n = 0 has the entry.
 	return `SELECT entry FROM (
 		SELECT * FROM (SELECT * FROM audit WHERE records @> ARRAY[` + argument(s.hash.Self(typeName, id)) + `::int8]` + times.String() + ` OFFSET 0) e WHERE site = $1
 		UNION ALL SELECT e.* FROM (SELECT at, id FROM audit WHERE site = $1 AND entity <> '' AND entity = ` + argument(query.Entity) + times.String() + ` OFFSET 0) k
@@ -248,9 +253,9 @@ func (s auditLog) makePartition(ctx context.Context, at time.Time) error {
 	return storeError("create a partition of the audit log", err)
 }
 
-// Trim implements audit.Storage. It also creates the partitions of the next days. A partition is
-// dropped when no site of the database retains its entries. A site with a shorter retention deletes
-// its own entries.
+// Trim implements audit.Storage. It also creates the partitions of today and the next daysAhead days.
+// A partition is dropped when no site of the database retains its entries. A site with a shorter
+// retention deletes its own entries.
 func (s auditLog) Trim(ctx context.Context, retention time.Duration) error {
 	now := time.Now().UTC()
 	for ahead := range daysAhead + 1 {
@@ -273,7 +278,8 @@ func (s auditLog) Trim(ctx context.Context, retention time.Duration) error {
 	return err
 }
 
-// dropPartitions drops the partitions that end before a time, each in its own transaction.
+// dropPartitions drops the partitions that end at or before a time, each in its own transaction. It
+// leaves a partition for the next call if another session holds schema.AuditLock.
 func (s auditLog) dropPartitions(ctx context.Context, before time.Time) error {
 	rows, err := s.pool.Query(ctx, `SELECT c.relname::text FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'audit'::regclass`)
 	if err != nil {
@@ -289,8 +295,8 @@ func (s auditLog) dropPartitions(ctx context.Context, before time.Time) error {
 			continue
 		}
 		err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			// Writers wait as long as DROP waits for its lock, so it must give up soon. The next call of
-			// Trim tries again.
+			// Writers wait as long as DROP waits for its lock, so DROP must give up soon. Trim then
+			// returns an error, and its next call tries again.
 			if _, err := tx.Exec(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {
 				return err
 			}

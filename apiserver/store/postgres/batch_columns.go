@@ -17,15 +17,16 @@ type batchColumns struct {
 	deleted                      []bool
 	labelled                     []int32
 	vals, bodies, metadata       [][]byte
-	// packed has the arrays of all versions: marks, labels and links of each. begins are the numbers of
-	// elements before each version. marks, labels and ends are the subscripts of the last marks, labels and
-	// links. Postgres has no arrays of arrays of different lengths.
+	// packed has the marks, labels and links of each version, one version after the other, because
+	// Postgres has no arrays of arrays of different lengths. The field is not the column packed.
+	// begins are the numbers of elements before each version. marks, labels and ends are the
+	// subscripts of the last mark, label and link of each version.
 	packed              []int64
 	begins              []int32
 	marks, labels, ends []int32
 }
 
-// versionNames are the names of the columns of unnested.
+// versionNames are the names of the columns that unnested returns, in the same order.
 const versionNames = "self, ver, ixsum, low, method, deleted, labelled, vals, sig, sig2, sig3, body, metadata, n0, n1, n2, n3"
 
 func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
@@ -71,7 +72,7 @@ func (c *batchColumns) hashes(st *sqlplan.Statement) string {
 	return marks + ", u.labelled, " + labels + ", " + links
 }
 
-// hashesOr is like hashes, but labelled, labels and links of tombstones are those of a table.
+// hashesOr is like hashes, but a tombstone gets labelled, labels and links from the columns of table.
 func (c *batchColumns) hashesOr(st *sqlplan.Statement, table string) string {
 	marks, labels, links := c.arrays(st)
 	or := func(column, value string) string {

@@ -10,15 +10,15 @@ import (
 )
 
 // batchStatement returns the statement of several writes of different records, in ascending order of
-// self. It returns a row for each record that was in the state on which its write was decided. It
-// changes nothing of the others. Its text depends only on the tables that have rows, so that
-// Postgres plans it once.
+// self. The statement returns a row for each record that was still in the state on which its write
+// was decided. It changes no other record. Its text does not depend on the number of writes or rows,
+// but only on the parts that the writes need, so that Postgres plans few different statements.
 //
 //	c    the lock of the writes, and their time
 //	ins  creates
 //	upd  updates and deletions
-//	w    the rows of both
-//	r    arrays with the rid and time of each record in the order of the batch, NULL if it is not in w
+//	w    the rows of ins and upd
+//	r    arrays of rids and times in the order of the batch, NULL for a record that is not in w
 func (s *Store) batchStatement(batch []*pendingWrite) change {
 	c := change{statement: s.planIndex.Statement()}
 	st := c.statement
@@ -48,7 +48,8 @@ func (s *Store) batchStatement(batch []*pendingWrite) change {
 	if len(updates) > 0 {
 		parts = append(parts, keepSuperseded)
 	}
-	// Postgres runs modifying CTEs in reverse order. So the events come first, as in change.
+	// Postgres runs modifying CTEs in reverse order. So the events come before the index rows, as in
+	// change.
 	parts = append(parts, s.insertBatchEvents(st, batch)...)
 	parts = append(parts, batchRows(st, batch)...)
 	var paths []indexrow.ReferencePath
@@ -62,8 +63,9 @@ func (s *Store) batchStatement(batch []*pendingWrite) change {
 	return c
 }
 
-// batchClock returns the CTE c with the time ms of the batch. It takes the lock of a write (clock.go)
-// and limits the time for which the statement waits for locks.
+// batchClock returns the CTE c with the time ms of the batch. It takes the lock of a write
+// (clock.go), unless Options.Now is set, and limits the time for which the statement waits for each
+// lock.
 func (s *Store) batchClock(st *sqlplan.Statement) string {
 	ms := beginWrite
 	if s.now != nil {
@@ -86,7 +88,8 @@ func batchRows(st *sqlplan.Statement, batch []*pendingWrite) []string {
 	return append(gone.Remove(st, "r", "r.rids", old), added.Insert(st, "r", "r.rids")...)
 }
 
-// ridOf is the SQL of a new rid of a record that is created at ms. low has its lower bits.
+// ridOf returns the SQL of a new rid of a record that is created at ms. low is the SQL of its lower
+// bits.
 func ridOf(ms, low string) string {
 	return "((" + ms + " - " + strconv.FormatInt(indexrow.RidEpoch, 10) + ") << " + strconv.Itoa(indexrow.RidShift) + " | " + low + ")"
 }
@@ -105,7 +108,7 @@ func (s *Store) insertRecords(st *sqlplan.Statement, creates []*pendingWrite) st
 }
 
 // updateRecords returns the CTE upd, which replaces rows of res that are in the state on which their
-// writes were decided. Of a tombstone, labels and links remain those of the version before it.
+// writes were decided. A tombstone keeps labelled, labels and links of the version before it.
 func (s *Store) updateRecords(st *sqlplan.Statement, updates []*pendingWrite) string {
 	rids, versions, after, metadata := make([]int64, len(updates)), make([]int64, len(updates)), make([]int64, len(updates)), make([][]byte, len(updates))
 	for i, w := range updates {
@@ -119,8 +122,8 @@ func (s *Store) updateRecords(st *sqlplan.Statement, updates []*pendingWrite) st
 		" AND x.metadata IS NOT DISTINCT FROM u.was_metadata RETURNING x.self, x.rid, x.upd)"
 }
 
-// keepSuperseded is the CTE that copies superseded versions from res to hist. It reads them as they
-// were before the statement.
+// keepSuperseded is the CTE that copies superseded versions from res to hist. The CTE reads the rows
+// as they were before the statement.
 const keepSuperseded = `h AS (INSERT INTO hist (site, typ, self, ver, rid, upd, until, method, deleted, labelled, labels, links, body)
 	SELECT x.site, x.typ, x.self, x.ver, x.rid, x.upd, u.upd, x.method, x.deleted, x.labelled, x.labels, x.links, x.body
 	FROM upd u CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.self = u.self) x)`

@@ -17,8 +17,8 @@ const (
 	codecS2    byte = 2 // with dictionary
 )
 
-// maxBodyBytes is the maximum size of a compressed body in bytes after decompression. Reading a larger
-// one is an error.
+// maxBodyBytes is the maximum size of a compressed body in bytes after decompression. Reading a
+// larger body is an error.
 const maxBodyBytes = 64 << 20
 
 var errBadBody = errors.New("invalid stored body")
@@ -82,8 +82,8 @@ func parseBody(packed []byte) (packedBody, error) {
 	}
 }
 
-// unpack decompresses the body into buffer, which must be empty and have a capacity of at least
-// size.
+// unpack decompresses the body into the memory of buffer, which must be empty and have a capacity of
+// at least size.
 func (b packedBody) unpack(buffer []byte) (store.Body, error) {
 	body := store.Body{IDOffset: b.idOffset, MetaOffset: b.metaOffset}
 	switch b.codec {

@@ -21,8 +21,9 @@ type edit struct {
 	events      []store.Event
 }
 
-// edit returns the changes of a decision. before are the index rows of the current state. events
-// are stored with the change.
+// edit returns the changes of a decision. It sets isPacked and sum of p.next, except for an
+// annotation. before are the stored index rows of the current state. events are stored with the
+// change.
 func (s *Store) edit(p *decision, current *state, before indexrow.Rows, events []store.Event) *edit {
 	e := &edit{decision: p, current: current, events: events}
 	if p.Action == store.ActionAnnotate {
@@ -40,9 +41,9 @@ func (s *Store) edit(p *decision, current *state, before indexrow.Rows, events [
 	return e
 }
 
-// change is a statement that writes one record with its history and index rows. If the record is no
-// longer in the state on which the change was decided, the statement writes nothing and returns no
-// row.
+// change is a statement that writes a record with its history and index rows, or several records
+// (batchStatement). If a record is no longer in the state on which its change was decided, the
+// statement writes nothing for the record and returns no row for it.
 type change struct {
 	statement *sqlplan.Statement
 	sql       string
@@ -50,8 +51,8 @@ type change struct {
 	referencePaths []indexrow.ReferencePath
 }
 
-// change returns the statement of an edit. timeTable writes the table t with the rid and the time of
-// the change.
+// change returns the statement of an edit. timeTable returns the CTE t with the rid and the time of
+// the change; annotations and purges need none.
 func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *state) string) change {
 	p, current := e.decision, e.current
 	if p.Action == store.ActionAnnotate {
@@ -69,8 +70,8 @@ func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *s
 		parts = purgeRecord(st, current)
 	}
 	if len(e.events) > 0 {
-		// Postgres runs modifying CTEs in reverse order. So the events must come first here: they lock
-		// their subjects after the index rows have been changed.
+		// Postgres runs modifying CTEs in reverse order. So the events must come before the index
+		// rows here: they lock their subjects after the index rows have been changed.
 		parts = append(parts, s.insertEvents(st, p, e.events)...)
 	}
 	if current != nil {
@@ -167,8 +168,8 @@ func nonNilBytes(vals []byte) []byte {
 }
 
 // indexRows returns the index rows that this release extracts from a record's body, and those of
-// them that are stored. outdated reports whether other rows are stored, because a release with
-// another extraction wrote them.
+// them that are stored. outdated reports whether a release with another extraction wrote the stored
+// rows. They are then not known, and stored must not be used.
 func (s *Store) indexRows(current *state) (extracted, stored indexrow.Rows, outdated bool) {
 	if current == nil || current.deleted {
 		return indexrow.Rows{}, indexrow.Rows{}, false

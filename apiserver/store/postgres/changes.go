@@ -28,8 +28,8 @@ func (s *Store) DropChanges(ctx context.Context) error {
 }
 
 // Mark implements store.ChangeLog. A mark is the name of a row of the log and a snapshot: the changes of
-// all transactions that the snapshot does not show are later. A database that has lost the end of its log
-// of writes, as after a failover to an asynchronous standby, has also lost the row.
+// all transactions that the snapshot does not show are later. A database that has lost the end of its
+// write-ahead log, as after a failover to an asynchronous standby, has also lost the row.
 func (s *Store) Mark(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -98,7 +98,8 @@ func (s *Store) Count(ctx context.Context) (store.Counts, error) {
 	return counts, queryError("count records", err)
 }
 
-// changesError is storeError for the log of changes, which is lost if its table is missing.
+// changesError is storeError for the log of changes. It returns store.ErrChangesLost if the table of
+// the log is missing.
 func changesError(doing string, err error) error {
 	if errors.Is(err, store.ErrChangesLost) || hasCode(err, undefinedTable) {
 		return store.ErrChangesLost

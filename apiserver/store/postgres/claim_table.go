@@ -92,8 +92,9 @@ func linesOf(ops []store.Op) []string {
 	return slices.Compact(lines)
 }
 
-// set replaces the claims of a record. Errors: *store.ClaimError if a claim of another record
-// overlaps.
+// set replaces the claims of a record in t.rows, and removes expired claims. It does not change the
+// database. Errors: *store.ClaimError if a claim of another record overlaps; t.rows is then
+// unchanged.
 func (t *claimTable) set(next *state, wanted []store.Claim, now time.Time) error {
 	rows := slices.Clone(t.rows)
 	slices.SortFunc(rows, func(a, b claimRow) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.self, b.self)) })

@@ -30,7 +30,7 @@ const beginWrite = "(SELECT " + clockMillis + " AS ms FROM (SELECT pg_advisory_x
 	" % 2147483648)::int4) FROM sites s WHERE s.site = $1 OFFSET 0) l)"
 
 // timeTable returns the CTE t for a change by one statement. It has one row: the rid of the record
-// and the time of the change.
+// and the time of the change. It takes the lock of a write, unless Options.Now is set.
 func (s *Store) timeTable(st *sqlplan.Statement, p *decision, current *state) string {
 	ms := beginWrite
 	if s.now != nil {
@@ -54,8 +54,8 @@ func knownTimeTable(st *sqlplan.Statement, p *decision) string {
 	return "t AS (SELECT " + st.Arg(p.next.rid) + "::int8 AS rid, " + st.Arg(p.next.updated.UnixMilli()) + "::int8 AS upd)"
 }
 
-// queueBeginWrite queues the statement that takes the lock of a transaction and reads its time into
-// into.
+// queueBeginWrite queues the statement that takes the lock of a transaction and stores its time in
+// into. If Options.Now is set, it stores that time at once and queues nothing.
 func (s *Store) queueBeginWrite(batch *pgx.Batch, into *time.Time) {
 	if s.now != nil {
 		*into = s.now().UTC().Truncate(time.Millisecond)

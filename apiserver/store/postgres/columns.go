@@ -22,7 +22,8 @@ func columnsOf(row pgx.CollectableRow) *columns {
 	return &columns{fields: row.FieldDescriptions(), values: row.RawValues()}
 }
 
-// take returns the next column, or nil if it is NULL. The slice is valid until the next row.
+// take returns the next column, which must have the type oid. It returns nil if the column is NULL,
+// and after an error. The slice is valid until the next row.
 func (c *columns) take(oid uint32) []byte {
 	if c.err != nil {
 		return nil
@@ -41,7 +42,7 @@ func (c *columns) take(oid uint32) []byte {
 	return value
 }
 
-// fixed returns the next column, which must have size bytes.
+// fixed returns the next column, which must have size bytes. After an error, all bytes are 0.
 func (c *columns) fixed(oid uint32, size int) []byte {
 	value := c.take(oid)
 	if c.err == nil && len(value) != size {

@@ -19,7 +19,7 @@ type state struct {
 	method    store.Method
 	deleted   bool
 	// isPacked reports whether vals and ix_text have the texts of the record. If an earlier release
-	// wrote it, they have none.
+	// wrote the record, they have none. It is always true if pageColumns were read.
 	isPacked bool
 	claims   []store.Claim
 	body     store.Body
@@ -29,7 +29,7 @@ type state struct {
 // record converts a state to a store.Record.
 func (s *Store) record(at *state) store.Record { return s.recordOf(at, &texts{}) }
 
-// recordOf is like record, but allocates the strings of the record in kept.
+// recordOf is like record, but allocates the UID and the revision in kept.
 func (s *Store) recordOf(at *state, kept *texts) store.Record {
 	return store.Record{
 		Key: at.key, UID: s.uid(at.rid, kept), Version: at.version, Revision: revision(at.rid, at.version, at.metadata.changes, kept),

@@ -32,8 +32,8 @@ func statusNumbers(statuses []delivery.Status) []int16 {
 	return numbers
 }
 
-// acceptedWithin returns the bounds of the time of acceptance in a query, in milliseconds since
-// 1970.
+// acceptedWithin returns the bounds of the time of acceptance in a query, in milliseconds since 1970.
+// to is not part of the range.
 func acceptedWithin(query delivery.Query) (from, to int64) {
 	to = 1<<63 - 1
 	if !query.To.IsZero() {
@@ -145,8 +145,10 @@ func (s deliveryLog) Redeliver(ctx context.Context, webhook, id string) (deliver
 // replayBatch is the number of deliveries that one transaction makes pending.
 const replayBatch = 1000
 
-// Replay implements delivery.Log. It handles one status at a time, and makes its deliveries pending
-// in batches, oldest first. If it fails, those already made pending remain so.
+// Replay implements delivery.Log. It handles one status after the other, and makes the deliveries
+// with that status pending in batches, oldest first. It skips deliveries that are pending, and those
+// whose envelope the log no longer has. After an error, the deliveries that it has made pending
+// remain pending.
 func (s deliveryLog) Replay(ctx context.Context, query delivery.Query) (int64, error) {
 	statuses := query.Statuses
 	if len(statuses) == 0 {
@@ -175,8 +177,10 @@ func (s deliveryLog) Replay(ctx context.Context, query delivery.Query) (int64, e
 	return revived, nil
 }
 
-// nextDeliveries returns a batch of ids of the deliveries after a time and a sequence, in the order
-// of both. at and seq are the time and the sequence of the last one.
+// nextDeliveries returns a batch of ids of deliveries that come after the time from and the sequence
+// after, and before the time to, in the order of time and sequence. It skips deliveries without an
+// envelope. at and seq are the time and the sequence of the last delivery of the batch, or from and
+// after if there is none.
 func (s deliveryLog) nextDeliveries(ctx context.Context, webhook string, status delivery.Status, from, to, after int64) (ids []string, at, seq int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -197,9 +201,9 @@ func (s deliveryLog) nextDeliveries(ctx context.Context, webhook string, status 
 }
 
 // revive makes deliveries of a webhook pending, with an attempt that is due now. It returns how
-// many of them were not pending before. If the webhook is ordered, only one delivery of each
-// subject is due, and the others wait for it. revive takes locks in the same order as package
-// queue: chains, the row of the webhook, deliveries.
+// many of them were not pending before. If the webhook is ordered, at most one delivery of each
+// subject is due, and the other deliveries of the subject wait for it. revive takes locks in the same
+// order as package queue: chains, the row of the webhook, deliveries.
 func (s deliveryLog) revive(ctx context.Context, webhook string, ids []string) (revived int64, err error) {
 	if len(ids) == 0 {
 		return 0, nil
@@ -236,7 +240,8 @@ func (s deliveryLog) revive(ctx context.Context, webhook string, ids []string) (
 	return revived, storeError("make deliveries pending", err)
 }
 
-// Recent implements delivery.Log. It counts at most maxCountedDeliveries of each webhook and status.
+// Recent implements delivery.Log. It counts at most the newest maxCountedDeliveries of each webhook
+// and status.
 func (s deliveryLog) Recent(ctx context.Context, from time.Time) (delivery.Recent, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -249,7 +254,7 @@ func (s deliveryLog) Recent(ctx context.Context, from time.Time) (delivery.Recen
 	if err != nil {
 		return delivery.Recent{}, storeError("count recent deliveries", err)
 	}
-	// list are the deliveries of one webhook with one status.
+	// list identifies the deliveries of one webhook with one status.
 	type list struct {
 		webhook string
 		status  int16

@@ -2,9 +2,10 @@ package postgres
 
 import "github.com/klauspost/compress/s2"
 
-// dictionary is the S2 dictionary for bodies. It has texts that occur in many bodies, the most
-// frequent last, because a single body is too short to contain repetitions. Stored bodies can be
-// decompressed only with it, so it must not change: another dictionary needs another codec.
+// dictionary is the S2 dictionary for bodies. It has texts that occur in many bodies, because a
+// single body is too short to contain many repetitions. The most frequent texts come last. Stored
+// bodies can be decompressed only with it, so it must not change: another dictionary needs another
+// codec.
 var dictionary = s2.MakeDict([]byte(dictionaryText), nil)
 
 const dictionaryText = `"qualification":[{"issuer":{"display":""}}],"alias":[""],"photo":[{"contentType":"image/jpeg","data":""}],` +

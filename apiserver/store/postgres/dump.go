@@ -21,7 +21,8 @@ const dumpPage = `SELECT ` + versionColumns + ` FROM (
 		UNION ALL SELECT r.ver, r.rid, r.upd, 9223372036854775807, r.method, r.deleted, r.body
 	) v ORDER BY r.typ, r.id`
 
-// dumpKeys is dumpPage for the records with given keys.
+// dumpKeys is dumpPage for the records with given keys. It leaves out versions that are older than
+// the oldest wanted one, but never the newest version.
 const dumpKeys = `SELECT ` + versionColumns + ` FROM (
 		SELECT x.*, k.oldest FROM unnest($2::text[], $3::text[], $4::int8[]) k(typ, id, oldest)
 		CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = k.typ AND x.id = k.id OFFSET 0) x
@@ -99,7 +100,7 @@ func (s *Store) dumped(ctx context.Context, query store.DumpQuery, byPage, byKey
 	return s.pool.Query(ctx, byKeys, s.site, types, ids, oldest)
 }
 
-// dumpHeads returns a page of heads.
+// dumpHeads returns a page of newest versions without bodies (DumpQuery.Heads).
 func (s *Store) dumpHeads(ctx context.Context, query store.DumpQuery) (store.DumpPage, error) {
 	found, err := s.dumped(ctx, query, dumpHeads, dumpHeadKeys)
 	if err != nil {
@@ -126,7 +127,7 @@ func (s *Store) dumpHeads(ctx context.Context, query store.DumpQuery) (store.Dum
 	return page, queryError("dump records", found.Err())
 }
 
-// dumpTime is the time at which claims must not have expired.
+// dumpTime returns the current time. Claims that have expired by then are left out.
 func (s *Store) dumpTime() time.Time {
 	if s.now != nil {
 		return s.now()

@@ -9,7 +9,7 @@ import (
 )
 
 // bodyBlock is the size in bytes of the blocks of memory in which a page of a dump has its bodies. A
-// body that does not fit into the rest of a block begins another one.
+// body that does not fit into the rest of a block begins a new block.
 const bodyBlock = 256 << 10
 
 // dumpBuilder makes a page of a dump from rows. The records of the page share memory, because a page is
@@ -17,8 +17,8 @@ const bodyBlock = 256 << 10
 type dumpBuilder struct {
 	now   time.Time
 	texts texts
-	// versions are those of all records, in the order of the page. ends are the numbers of versions up
-	// to the end of each record.
+	// versions are the versions of all records, in the order of the page. ends are the numbers of
+	// versions up to the end of each record.
 	versions []store.Record
 	ends     []int
 	// free is the unused rest of the last block of bodies, and size the length of all bodies in bytes.

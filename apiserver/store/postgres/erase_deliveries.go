@@ -28,16 +28,16 @@ func subjectOf(key store.Key) string { return strings.ToLower(key.Type + "/" + k
 
 // eraseEvents deletes the events about erased records, and their deliveries with the responses of
 // webhooks. The subject of an event is in its JSON, so all events in the outbox, which are few, are read.
-// Of the table event, those with the hash of a subject are read, and those without a hash, which
-// older releases stored.
+// In the table event, the events with the hash of a subject are read, and the events without a hash,
+// which older releases stored.
 //
 // The outbox is read first, and the table event by a later statement, which sees what the relay has
-// committed since. An event in the outbox may be moved at any time, so its deletion needs the lock of the
-// relay. Other purges do not take it, or the relay would hardly get it during many purges, and the outbox
-// would grow.
+// committed since. The relay may move an event in the outbox at any time, so the deletion of the
+// event needs the lock of the relay. A purge that finds no event in the outbox does not take this
+// lock. Otherwise the relay would hardly get it during many purges, and the outbox would grow.
 //
-// A job of a deleted delivery ends without an attempt, and a chain that waited for one is restarted by
-// the queue's upkeep.
+// A job of a deleted delivery ends without an attempt. If other deliveries of the same subject waited
+// for the deleted one, the upkeep of the queue (Queue.heal) starts the first of them.
 func (t *transaction) eraseEvents(ctx context.Context, tx pgx.Tx) error {
 	if len(t.erased) == 0 {
 		return nil
@@ -61,14 +61,15 @@ func (t *transaction) eraseEvents(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// erasedEvents are the events about erased records: their sequences in the tables outbox and event, and
-// the ids of their deliveries.
+// erasedEvents are the events about erased records. accepted are the sequences of those in the table
+// outbox, handedOn of those in the table event. deliveries are the ids of their deliveries.
 type erasedEvents struct {
 	accepted, handedOn []int64
 	deliveries         []string
 }
 
-// findEvents finds the events about erased records after it has an advisory lock of the site.
+// findEvents takes an advisory lock of the site by the statement lock, which it holds until the
+// transaction ends. Then it finds the events about erased records.
 func (t *transaction) findEvents(ctx context.Context, tx pgx.Tx, lock string, class int) (found erasedEvents, err error) {
 	subjects := make([]int64, 0, len(t.erased))
 	for subject := range t.erased {

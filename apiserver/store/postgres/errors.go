@@ -16,7 +16,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
-// The SQLSTATEs on which this package branches (PostgreSQL manual, appendix A).
+// The SQLSTATEs on which several files of this package branch (PostgreSQL manual, appendix A).
 const (
 	uniqueViolation      = "23505"
 	serializationFailure = "40001"
@@ -28,13 +28,14 @@ const (
 )
 
 // unavailableStates are the SQLSTATEs, and their classes of two characters, of errors that the state of
-// the database causes rather than the statement: connections, resources, operator intervention, system
-// errors, a later release that has removed a table or column, and rights that were revoked.
+// the database causes rather than the statement: connections, authentication, conflicts of
+// transactions, resources, operator intervention, system errors, a later release that has removed a
+// table or column, and rights that were revoked.
 var unavailableStates = []string{"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX", undefinedTable, undefinedColumn, insufficientRight}
 
-// storeError wraps an error with the operation doing, and with store.ErrUnavailable if the database
-// was not available. If the site is fenced (schema.Fence), it returns store.ErrMoving instead. It returns
-// nil if err is nil.
+// storeError wraps an error with doing, the name of the operation, and with store.ErrUnavailable if
+// the database was not available. If the site is fenced (schema.Fence), it returns store.ErrMoving
+// instead. It returns nil if err is nil.
 func storeError(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -63,7 +64,8 @@ func storeError(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// queryError is storeError for a query, whose size or duration can be the cause: store.ErrQueryTimeout.
+// queryError is like storeError, but returns store.ErrQueryTimeout if the server rejected or
+// cancelled a query because of its size or duration (isQueryLimit).
 func queryError(doing string, err error) error {
 	if isQueryLimit(err) {
 		return errors.Join(store.ErrQueryTimeout, err)
@@ -96,8 +98,8 @@ func hasCode(err error, codes ...string) bool {
 }
 
 // isUndone reports whether an error shows that the server has undone a statement, and that the
-// statement may be the cause. After the loss of a connection it may have been committed. If the
-// server is out of resources or shuts down, further statements would fail too.
+// statement may be the cause. After the loss of a connection, the statement may have been committed.
+// If the server is out of resources or shuts down, further statements would fail too.
 func isUndone(err error) bool {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {

@@ -25,8 +25,9 @@ type historyPosition struct {
 	Version int64  `json:"v"`
 }
 
-// parseHistoryPosition parses a position. single reports whether it must be one in the history of
-// one record. Errors: store.ErrBadPosition.
+// parseHistoryPosition parses a position. A nil text is the position before the first version. single
+// reports whether the position must be one in the history of one record. Errors:
+// store.ErrBadPosition.
 func parseHistoryPosition(text store.Position, single bool) (historyPosition, error) {
 	last := historyPosition{Version: math.MaxInt64}
 	if text == nil {
@@ -87,7 +88,8 @@ type historyRead struct {
 	query store.HistoryQuery
 	// watermark is the watermark of a history of several records, in milliseconds since 1970.
 	watermark int64
-	// found is set if the one record has a row, live or deleted, and its newest version is visible.
+	// found is set in the history of one record if the record has a row, live or deleted, and its
+	// newest version is visible.
 	found   bool
 	total   int64
 	records []store.Record

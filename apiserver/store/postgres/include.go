@@ -26,7 +26,8 @@ func (r *searcher) loadReferencePaths() error {
 	return err
 }
 
-// include adds the records of the query's includes to a page.
+// include adds the records of the query's includes to a page, at most Query.MaxIncluded, and not more
+// bodies than the maximum size of a page. It sets page.IncludedCut if records were left out.
 func (r *searcher) include(matches []hit, page *store.Page) error {
 	if len(r.Query.Includes) == 0 || len(matches) == 0 {
 		return nil
@@ -70,8 +71,8 @@ type inclusion struct {
 }
 
 // readRound returns the records that the includes select for the records in from, in the order of
-// type and id. At depth 0 all includes apply, at others those with Iterate. For each include, it
-// reads at most one record more than the page has space for.
+// type and id. At depth 0 all includes apply, at greater depths only those with Iterate. For each
+// include, it reads at most one record more than the page has space for.
 func (i *inclusion) readRound(from []*state, depth int) ([]*state, error) {
 	batch := &pgx.Batch{}
 	found := map[int64]*state{}
@@ -122,8 +123,8 @@ func (i *inclusion) readRound(from []*state, depth int) ([]*state, error) {
 	return ordered, nil
 }
 
-// referredTo returns the statement that selects the records to which the bodies of from refer. It
-// returns "" if there are none.
+// referredTo returns the statement that selects the records to which the bodies of from refer. sql is
+// "" if the bodies have no such reference.
 func (i *inclusion) referredTo(include store.Include, from []*state) (sql string, args []any, err error) {
 	var targets []int64
 	for _, at := range from {
@@ -148,8 +149,8 @@ func (i *inclusion) referredTo(include store.Include, from []*state) (sql string
 	return i.ReferredTo(targets, i.onPage, i.spaceLeft())
 }
 
-// referring returns the statement that selects the records that refer to the records in to. It
-// returns "" if there can be none.
+// referring returns the statement that selects the records that refer to the records in to. sql is ""
+// if no record can match.
 func (i *inclusion) referring(include store.Include, to []*state) (sql string, args []any, err error) {
 	var selves []int64
 	for _, at := range to {

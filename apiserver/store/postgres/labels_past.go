@@ -11,7 +11,8 @@ import (
 
 // unlabelled selects the superseded versions and tombstones of some records that have no labels,
 // because a release without labels wrote them. The oldest version of each record comes first. A
-// tombstone whose version before it is missing is not selected: it would fill the limit for nothing.
+// tombstone whose version before it is missing is not selected: it cannot be labelled, and would
+// count towards the limit.
 const unlabelled = `SELECT x.typ, x.self, x.ver, x.deleted, true, x.body FROM hist x WHERE x.site = $1 AND x.self = ANY($2) AND x.labelled IS NULL
 		AND (NOT x.deleted OR EXISTS (SELECT FROM hist p WHERE p.site = $1 AND p.self = x.self AND p.ver = x.ver - 1))
 	UNION ALL SELECT x.typ, x.self, x.ver, true, false, x.body FROM res x WHERE x.site = $1 AND x.self = ANY($2) AND x.deleted AND x.labelled IS NULL
@@ -19,8 +20,8 @@ const unlabelled = `SELECT x.typ, x.self, x.ver, x.deleted, true, x.body FROM hi
 	ORDER BY 2, 3 LIMIT $3`
 
 // The statements that label one version. A tombstone gets the labels of the version before it. If
-// that is missing, the tombstone remains unlabelled, and thus hidden from callers with restricted
-// access.
+// that version is missing or has no labels, the tombstone remains unlabelled, and thus hidden from
+// callers with restricted access.
 const (
 	labelPastTombstone = `UPDATE hist x SET labelled = p.labelled, labels = p.labels, links = p.links FROM hist p
 		WHERE x.site = $1 AND x.self = $2 AND x.ver = $3 AND p.site = $1 AND p.self = $2 AND p.ver = $3 - 1 AND p.labelled IS NOT NULL`
@@ -29,7 +30,7 @@ const (
 	labelPastVersion = `UPDATE hist SET labelled = 0, labels = $4, links = $5 WHERE site = $1 AND self = $2 AND ver = $3`
 )
 
-// labelPast adds labels to the superseded versions and tombstones of some records that have none.
+// labelPast adds labels to those superseded versions and tombstones of some records that have none.
 // It returns the number of versions that it changed.
 func (s *Store) labelPast(ctx context.Context, keys []store.Key) (changed int64, err error) {
 	selves := make([]int64, len(keys))

@@ -13,16 +13,16 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// ErrExists means that one of the records to Load exists already, live or as a tombstone, or is given
-// twice.
+// ErrExists means that one of the records to Load exists already, live or as a tombstone, or that
+// Load got a record twice.
 var ErrExists = errors.New("a record to load exists already")
 
-// loadTimeouts is the maximum duration of a Load, in multiples of Options.QueryTimeout. At the
-// limit the Load fails and stores nothing.
+// loadTimeouts is the maximum duration of a Load, a Restore or the transaction of a batch of Reindex,
+// in multiples of Options.QueryTimeout. At the limit the transaction fails and stores nothing.
 const loadTimeouts = 10
 
-// setStatementTimeout sets the statement_timeout of a transaction to the maximum duration of a
-// Load.
+// setStatementTimeout sets the statement_timeout of a transaction to $2 milliseconds
+// (loadTimeoutMillis).
 const setStatementTimeout = `SELECT set_config('statement_timeout', $2, true) FROM sites WHERE site = $1`
 
 func (s *Store) loadTimeoutMillis() string {
@@ -30,9 +30,9 @@ func (s *Store) loadTimeoutMillis() string {
 }
 
 // Load stores new records, all or none. It is faster than Write, and made for imports in portions
-// of some thousand records. It accepts only Puts with a valid type and id that have no claims,
-// metadata, events and preconditions. It does not check Op.Requires. Errors: ErrExists,
-// store.ErrUnavailable.
+// of some thousand records. It accepts only Puts with a type and id in valid UTF-8 without NUL, and
+// without claims, metadata, events or preconditions. It does not check Op.Requires. Errors:
+// ErrExists, store.ErrMoving, store.ErrUnavailable.
 func (s *Store) Load(ctx context.Context, ops []store.Op) error {
 	err := s.loadOnce(ctx, ops)
 	if s.lostWideTexts(ctx, err) {
@@ -87,7 +87,8 @@ func (s *Store) loadOnce(ctx context.Context, ops []store.Op) error {
 	return nil
 }
 
-// recordRows returns the rows of the table res for new records, and their rids.
+// recordRows returns the rows of the table res for new records, and their rids. It also sets the
+// statement timeout of the transaction and takes the lock of a write (clock.go).
 func (s *Store) recordRows(ctx context.Context, tx pgx.Tx, ops []store.Op, all []indexrow.Rows) (records [][]any, rids []int64, err error) {
 	batch := &pgx.Batch{}
 	batch.Queue(setStatementTimeout, s.site, s.loadTimeoutMillis())

@@ -11,8 +11,9 @@ const (
 	// maxLongLists is the maximum number of entries, per process and site. At the limit the cache is
 	// emptied.
 	maxLongLists = 4096
-	// slowScan is the duration from which a scan is marked as slow. Queries with a slow scan are not
-	// batched with others.
+	// slowScan is the duration in a batch from which a scan is marked as slow. A query whose scan is
+	// marked as slow is not batched with other queries, unless its statement is quick on average
+	// (quickStatements).
 	slowScan = 50 * time.Millisecond
 )
 

@@ -3,11 +3,13 @@ package postgres
 import "github.com/jackc/pgx/v5/pgxpool"
 
 // Maintenance limits how many sites of a pool are reindexed or enforce their retention at the same time, in
-// this process. Each holds a connection for its lock and needs others for the work. Without a limit, the
-// sites of a database could hold all connections while each waits for another.
+// this process. Each of these sites holds a connection for its lock and needs further connections for
+// the work. Without a limit, the sites of a database could hold all connections for locks, and wait
+// for each other.
 type Maintenance struct{ sessions share }
 
-// maintenanceFraction is the divisor of the pool's size: one connection in eight can be held for a lock.
+// maintenanceFraction is the divisor of the pool's size: one connection in eight, and at least one,
+// can be held for a lock.
 const maintenanceFraction = 8
 
 // NewMaintenance returns the Maintenance of a pool, which all its stores share (Options.Maintenance).

@@ -9,7 +9,7 @@ import (
 // metadata is the column metadata of a record's row. The zero value is NULL.
 type metadata struct {
 	// changes distinguishes revisions of one version. It grows with each write that changes only the
-	// metadata. A delete sets it to 0.
+	// metadata. A deletion sets it to 0, and so does a Restore that adds versions.
 	changes uint64
 	// version is the version of the record at the time when text was written.
 	version int64

@@ -3,14 +3,14 @@ package postgres
 import "sync"
 
 // pageBuffer is the memory for reading a page: its rows, and the states and hits decoded from them.
-// A pool reuses it.
+// It is reused for other pages by way of a sync.Pool.
 type pageBuffer struct {
 	rows   rowBuffer
 	states []state
 	hits   []hit
 }
 
-// The maximum sizes of a buffer in the pool. A larger buffer is not returned to it.
+// The maximum sizes of a buffer in the pool. A larger buffer is not returned to the pool.
 const (
 	maxPooledBytes = 1 << 20
 	maxPooledRows  = 256

@@ -11,9 +11,9 @@ import (
 // planDatabase implements sqlplan.Database by the site's statistics and its cache of long lists.
 type planDatabase struct {
 	site *Store
-	// from is where ReadNumbers reads.
+	// from is what ReadNumbers queries: the primary or a replica.
 	from querier
-	// hasWideTexts reports whether that database has the table ix_str.
+	// hasWideTexts reports whether the database of from has the table ix_str.
 	hasWideTexts func() bool
 }
 

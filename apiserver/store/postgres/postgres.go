@@ -38,8 +38,8 @@ type Options struct {
 	// Replicas are the read replicas of the database, for searches with Query.MaxLag. If it is nil, the
 	// primary answers all searches.
 	Replicas *Replicas
-	// Maintenance is that of the pool. If it is nil, the store has one of its own, which is enough if no
-	// other store uses the pool.
+	// Maintenance is the one that all stores of the pool share. If it is nil, the store has one of
+	// its own, which is enough if no other store uses the pool.
 	Maintenance *Maintenance
 	// Now is the clock for the times of writes, for tests. If it is nil, the clock of the database
 	// is used. With another clock, clients that poll may miss versions.
@@ -61,7 +61,7 @@ type Store struct {
 	queries    *queryBatcher
 	watermarks *batcher.Batcher[*pendingWatermark]
 	writes     *batcher.Batcher[*pendingWrite]
-	// minBatch is the number of writes from which they share a statement: 2, or 1 in tests.
+	// minBatch is the least number of writes that are sent as one shared statement: 2, or 1 in tests.
 	minBatch     int
 	index        indexrow.Indexer
 	planIndex    sqlplan.Index
@@ -77,7 +77,8 @@ type Store struct {
 	longLists  longListCache
 	quick      *quickStatements
 	stats      statsCache
-	// written is the number of records that this process has written.
+	// written is the number of records that this process has written, including those that a write
+	// left unchanged.
 	written atomic.Int64
 	// newest is the time of the latest Write of this process, in milliseconds since 1970. Load and Restore
 	// do not set it.
@@ -106,9 +107,10 @@ func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// Config parses a connection string and adds the session settings on which the statements of the
-// engine rely, except those that the connection string sets. It returns an error if the connection
-// string is invalid. The error does not contain the connection string, which may have a password.
+// Config parses a connection string. It adds the limits of the pool and of messages, and the session
+// settings on which the statements of the engine rely, except those that the connection string sets.
+// It returns an error if the connection string is invalid. The error does not contain the connection
+// string, which may have a password.
 func Config(uri string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(uri)
 	if err != nil {
@@ -220,7 +222,8 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	return s, nil
 }
 
-// register reads the number and the hash key of the site. It creates them for a new site.
+// register checks the schema, and reads the number and the hash key of the site. It creates both for
+// a new site. It also finds out whether the database has the table ix_str.
 func (s *Store) register(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -38,7 +38,7 @@ type batchedQuery struct {
 	// if that failed.
 	needsWatermark bool
 	watermark      int64
-	// err is the error of the query if it was the only one of its batch.
+	// err is the error of the query if it was the only one of its batch and needed no watermark.
 	err error
 }
 
@@ -56,7 +56,8 @@ func (b *queryBatcher) query(ctx context.Context, sql string, args []any, rows *
 }
 
 // queryAfterWatermark is like query. It also returns the watermark, read before the query in the same
-// round trip, or 0 if it could not be read.
+// round trip. The watermark is 0 if it could not be read, or if the batch failed and the query was
+// run again.
 func (b *queryBatcher) queryAfterWatermark(ctx context.Context, sql string, args []any, rows *rowBuffer) (watermark int64, err error) {
 	return b.run(ctx, &batchedQuery{sql: sql, args: args, rows: rows, needsWatermark: true})
 }
@@ -77,8 +78,8 @@ func (b *queryBatcher) run(ctx context.Context, q *batchedQuery) (watermark int6
 	return 0, q.runAlone(ctx, b.pool)
 }
 
-// send runs a batch of queries in one round trip. If a batch of several fails, query runs those
-// without a complete result again.
+// send runs a batch of queries in one round trip. If a batch fails, the method run runs each query
+// without a complete result again, alone.
 func (b *queryBatcher) send(ctx context.Context, queries []*batchedQuery) {
 	start := time.Now()
 	needWatermark := slices.ContainsFunc(queries, func(q *batchedQuery) bool { return q.needsWatermark })
@@ -105,7 +106,7 @@ func (b *queryBatcher) send(ctx context.Context, queries []*batchedQuery) {
 			return err
 		})
 	}
-	_ = b.pool.SendBatch(ctx, batch).Close() // on an error, query runs the queries without a result again
+	_ = b.pool.SendBatch(ctx, batch).Close() // on an error, run runs the queries without a result again
 }
 
 func (q *batchedQuery) runAlone(ctx context.Context, from querier) error {

@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// quickStatement is the average duration below which a statement is batched with others.
+	// quickStatement is the average duration below which a statement is batched with other
+	// statements.
 	quickStatement = 10 * time.Millisecond
 	// averagedRuns is the number of runs over which the duration is averaged, and the number of runs
 	// before a statement is batched. A run of 500 ms in a batch is followed by at least 14 runs alone.
@@ -18,9 +19,9 @@ const (
 )
 
 // quickStatements remembers how long statements take whose time the plan cannot bound, such as pages
-// of records that privacy rules restrict. Those that are quick on average are batched, as those with a
-// bound are. The key is the text of a statement, whose arguments may have other values each time. It is
-// safe for concurrent use.
+// of records that privacy rules restrict. Statements that are quick on average are batched, like
+// statements whose time is bounded. The key is the text of a statement, whose arguments may have
+// other values each time. quickStatements is safe for concurrent use.
 type quickStatements struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
@@ -28,7 +29,7 @@ type quickStatements struct {
 }
 
 // statementRuns are the runs of a statement: their number, up to averagedRuns, and their average
-// duration, in which newer ones have more weight.
+// duration, in which newer runs have more weight.
 type statementRuns struct {
 	n       int
 	average time.Duration

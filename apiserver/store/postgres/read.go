@@ -38,9 +38,9 @@ func methodOf(number int16) store.Method {
 	return methods[number]
 }
 
-// stateColumns are the columns of res, named r, that scanState reads. pageColumns are those of records
-// that are not written: they leave state.isPacked true, so that Postgres need not read the row up to
-// its last column.
+// stateColumns are the columns of res, named r, that scanState reads. pageColumns are for records
+// that are only read, not written: they make state.isPacked true for each record, so that Postgres
+// need not read the row up to its last column. shownColumns are what both have.
 const (
 	stateColumns = shownColumns + `r.packed IS NOT DISTINCT FROM (r.ixsum & 2147483647)::int4`
 	pageColumns  = shownColumns + `TRUE`
@@ -59,8 +59,8 @@ func scanState(c *columns) (*state, error) {
 	return &at, err
 }
 
-// scan reads a state without its body, and returns the body as it is stored. It allocates strings
-// in kept.
+// scan reads a state without its body, and returns the body as it is stored. The stored body is valid
+// as long as a slice that columns.bytes returns. It allocates strings in kept.
 func (at *state) scan(c *columns, kept *texts) (packed []byte, err error) {
 	typ, id, spelling := c.text(), c.text(), c.text()
 	at.rid, at.self, at.version = c.int64(), c.int64(), c.int64()
@@ -103,7 +103,7 @@ func (s *Store) find(ctx context.Context, key store.Key) (*state, error) {
 }
 
 // findAll reads the newest versions of records by their selves. If a connection is closed, it tries
-// again, at most maxReadAttempts times.
+// again. It makes at most maxReadAttempts attempts.
 func (s *Store) findAll(ctx context.Context, selves []int64) (map[int64]readResult, error) {
 	for attempt := 1; ; attempt++ {
 		records, err := s.findOnce(ctx, selves)

@@ -3,8 +3,8 @@ package postgres
 import "github.com/paddock-health/paddock/apiserver/store"
 
 // maxSharedBytes is the maximum size in bytes of a page whose bodies share one allocation. Bodies
-// of a larger page have allocations of their own, because a shared one is kept in memory as long as
-// any of its bodies is in use.
+// of a larger page have allocations of their own, because a shared allocation is kept in memory as
+// long as any of its bodies is in use.
 const maxSharedBytes = 256 << 10
 
 // unpackRecords returns the records of the hits on a page, with decompressed bodies.

@@ -28,8 +28,8 @@ type referenceLocks struct {
 	bases   []int64
 	// referrers maps the selves of removed records to some of the records that refer to them.
 	referrers map[int64][]store.Key
-	// nameable maps the selves of removed records to their Op.Referrers. It has no entry if that is
-	// nil.
+	// nameable maps the selves of removed records to their Op.Referrers. It has no entry for a record
+	// whose Op.Referrers is nil.
 	nameable map[int64]func(recordType string) (store.Condition, error)
 }
 
@@ -89,9 +89,9 @@ func (t *transaction) queueLocksWithRequired(batch *pgx.Batch, written, targets 
 	})
 }
 
-// checkRequired checks that all required records are live after the last operation. It also calls
-// noteRemoved for the records that operations with Op.Unreferenced have removed. Errors:
-// *store.MissingReferenceError.
+// checkRequired checks that all required records are live after the last operation. Those in
+// Op.Unseen count as not live. It also calls noteRemoved for the records that operations with
+// Op.Unreferenced have removed. Errors: *store.MissingReferenceError.
 func (t *transaction) checkRequired(ops []store.Op, results []store.Result) error {
 	for i, op := range ops {
 		var missing []store.Key
@@ -139,7 +139,7 @@ func (t *transaction) noteRemoved(op store.Op) {
 }
 
 // maxReferrers is the maximum number of referring records of each type in a *store.ReferencedError.
-// For further ones, the error has More set.
+// If there are more, the error has More set.
 const maxReferrers = 10
 
 // referrerKeys is the SQL of a lateral join that returns the distinct keys (hashes of type and
@@ -153,8 +153,8 @@ const referrerKeys = `
 		) SELECT k.key FROM k) k`
 
 // findReferrers selects the first referring records of each key. Its cost does not depend on how
-// many records refer to the removed ones. A reference has one row for each base URL, so rows are
-// grouped.
+// many records refer to the removed ones. A record can refer to another one by several base URLs,
+// with a row for each, so rows are grouped.
 const findReferrers = `SELECT s.self, r.typ, COALESCE(r.spelling, r.id) FROM unnest($2::int8[]) s(self)` + referrerKeys + `
 	CROSS JOIN LATERAL (SELECT x.rid FROM ix_ref x WHERE x.site = $1 AND x.tgt = s.self AND x.key = k.key AND x.base = ANY($3::int8[]) GROUP BY x.rid ORDER BY x.rid LIMIT $4) f
 	CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.rid = f.rid AND NOT x.deleted LIMIT 1) r`
@@ -186,7 +186,8 @@ func (t *transaction) queueReferrers(batch *pgx.Batch) {
 }
 
 // checkUnreferenced checks that no live record refers to a removed one. Errors:
-// *store.ReferencedError, for the first removed record by type and id to which one does.
+// *store.ReferencedError, for the first removed record, by type and id, to which a live record
+// refers.
 func (t *transaction) checkUnreferenced() error {
 	var refused *store.ReferencedError
 	for self, by := range t.referenceLocks.referrers {
@@ -202,9 +203,10 @@ func (t *transaction) checkUnreferenced() error {
 	return refused
 }
 
-// nameReferrers replaces the referring records of an error by those that the error may name. The
-// caller must have rolled back the transaction: in it, the removed record is not visible, but the
-// condition of Op.Referrers may depend on it.
+// nameReferrers returns the error refused with only those referring records that it may name
+// (Op.Referrers). If Op.Referrers is nil, it returns refused unchanged. If the error may name none,
+// only More is set. The caller must have rolled back the transaction: in it, the removed record is
+// not visible, but the condition of Op.Referrers may depend on it.
 func (t *transaction) nameReferrers(ctx context.Context, refused *store.ReferencedError) error {
 	self := t.site.hash.Self(refused.Key.Type, refused.Key.ID)
 	named := t.referenceLocks.nameable[self]
@@ -256,7 +258,7 @@ func (t *transaction) visibleReferrers(ctx context.Context, self int64, referrin
 }
 
 // firstOfEachType returns the first maxReferrers keys of each type, sorted and without duplicates.
-// more reports whether it left out others.
+// more reports whether it left out further keys. It sorts keys in place.
 func firstOfEachType(keys []store.Key) (first []store.Key, more bool) {
 	slices.SortFunc(keys, compareKeys)
 	keys = slices.Compact(keys)

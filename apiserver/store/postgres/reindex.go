@@ -12,7 +12,7 @@ import (
 )
 
 // reindexBatch is the number of records that Reindex reads between two reports. It reindexes the
-// outdated ones of them in one transaction.
+// outdated records among them in one transaction.
 const reindexBatch = 1000
 
 // Reindexed is the progress of a Reindex.
@@ -25,9 +25,11 @@ type Reindexed struct {
 }
 
 // Reindex updates the index rows of records that a release with other results of store.Extractor
-// wrote. It can run during reads and writes. It starts after a key, or at the first record for the
-// zero key, and calls report after each batch of 1000 records. An interrupted Reindex can resume at
-// Reindexed.After. When Reindex returns nil, searches by newly extracted values find all records.
+// wrote, and adds the texts and labels that earlier releases did not store. It can run during reads
+// and writes. It starts after a key, or at the first record for the zero key, and calls report after
+// each batch of 1000 records. An interrupted Reindex can resume at Reindexed.After. When Reindex
+// returns nil, searches by newly extracted values find all records, except those that an earlier
+// release has written in the meantime.
 func (s *Store) Reindex(ctx context.Context, after store.Key, report func(Reindexed)) error {
 	done := Reindexed{After: after}
 	for {
@@ -80,8 +82,9 @@ func (s *Store) outdatedAfter(ctx context.Context, after store.Key) (keys []stor
 	return keys, outdated, storeError("find records to reindex", found.Err())
 }
 
-// reindexRecords replaces the index rows of records, in one transaction that locks the records.
-// Their versions do not change.
+// reindexRecords replaces the index rows of records, or adds those of ix_text, in one transaction
+// that locks the records. It skips records that need neither any more. The versions of the records do
+// not change.
 func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 	if len(selves) == 0 {
 		return nil
@@ -132,7 +135,8 @@ func (s *Store) needsReindex(at *state) bool {
 	return outdated || !at.isPacked && !at.deleted
 }
 
-// queueReindexed adds the statement that adds those of a record's index rows that are not stored.
+// queueReindexed queues the statement that updates the record's row of res and inserts the index rows
+// in fresh that are not in stored.
 func (s *Store) queueReindexed(batch *pgx.Batch, at *state, fresh, stored *indexrow.Rows) {
 	added := fresh.Without(stored)
 	st, sum := s.planIndex.Statement(), fresh.Sum()

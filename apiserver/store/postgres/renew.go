@@ -15,7 +15,8 @@ type Renewal int
 
 const (
 	// Current means that all records are indexed by the wanted version of the extraction
-	// (store.Extractor.Version) or a later version.
+	// (store.Extractor.Version) or a later version, and that the database no longer has the texts of
+	// earlier releases.
 	Current Renewal = iota
 	// Elsewhere means that another process is reindexing the site. The caller should try again later.
 	Elsewhere
@@ -33,8 +34,9 @@ const renewPause = 10 * time.Second
 // later one (store.Extractor.Version). It resumes an interrupted pass, and repeats passes over all
 // records until one finds no record to change. It calls report before the first batch of each pass and
 // after each batch. When all records are indexed, it drops the texts of earlier releases
-// (schema.DropWideTexts). One process at a time does this for a site. In other processes, Renew returns at
-// once: Current if there is nothing to do, else Elsewhere. Errors: store.ErrUnavailable, ctx.Err().
+// (schema.DropWideTexts). One process at a time does this for a site. In other processes, Renew does
+// not wait for it: it returns Current if there is nothing to do, else Elsewhere. Renew may wait for
+// the maintenance of other sites of the pool (Maintenance). Errors: store.ErrUnavailable, ctx.Err().
 func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)) (Renewal, error) {
 	if current, err := s.isCurrent(ctx, version); current || err != nil {
 		return Current, storeError("reindex site", err)
@@ -106,12 +108,13 @@ func (s *Store) isPacked(ctx context.Context) (packed bool, err error) {
 	return packed, err
 }
 
-// forgetUnpackedBatch is the number of rows of unpacked that one statement deletes, so that it ends
-// within a second.
+// forgetUnpackedBatch is the number of rows of unpacked that one statement deletes, so that the
+// statement ends within a second.
 const forgetUnpackedBatch = 10_000
 
-// forgetUnpacked deletes the notes of writes by an earlier release, before a pass reads the records.
-// Such writes also begin the time for a rollback anew: the release may be in use again.
+// forgetUnpacked deletes the site's rows of the table unpacked, which name the records that an
+// earlier release has written. It must be called before a pass reads the records. If there are such
+// rows, the earlier release may be in use again, so the seven days for a rollback begin again.
 func (s *Store) forgetUnpacked(ctx context.Context) error {
 	for s.hasWideTexts() {
 		const forget = `WITH d AS (DELETE FROM unpacked WHERE site = $1 AND self = ANY(ARRAY(SELECT self FROM unpacked WHERE site = $1 LIMIT $2)) RETURNING self),
@@ -129,7 +132,8 @@ func (s *Store) forgetUnpacked(ctx context.Context) error {
 	return nil
 }
 
-// leaveWideTexts drops the table ix_str if nothing needs it any more.
+// leaveWideTexts drops the table ix_str if nothing needs it any more. It returns Current if the table
+// is gone, and Waiting otherwise.
 func (s *Store) leaveWideTexts(ctx context.Context, conn *pgxpool.Conn) (Renewal, error) {
 	if !s.hasWideTexts() {
 		return Current, nil
@@ -155,8 +159,9 @@ func (s *Store) unlockRenewal(ctx context.Context, conn *pgxpool.Conn) {
 }
 
 // renewalPass reindexes all records, or those after the point at which a pass for the same version
-// was interrupted. It returns the number of records that it changed, and at least 1 after an interrupted
-// pass. If a full pass changes none, it stores the version as that of the site's index.
+// was interrupted. It returns the number of changes (Reindexed.Changed), and at least 1 if it resumed
+// an interrupted pass. If a full pass changes none, it stores the version as that of the site's
+// index.
 func (s *Store) renewalPass(ctx context.Context, version int64, report func(Reindexed)) (changed int64, err error) {
 	const begin = `UPDATE sites SET
 		reindexed_type = CASE WHEN reindexing = $2 THEN reindexed_type ELSE '' END,

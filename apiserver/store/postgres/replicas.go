@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// replicaFraction is the divisor of the maximum size of a pool: one connection in four is to the
-	// replicas if the database has any.
+	// replicaFraction is the divisor of the maximum size of a pool: if a database has read replicas,
+	// one connection in four is a connection to them.
 	replicaFraction = 4
 	// replicaTimeout limits the connection to a replica, the check of its lag, and the reading of the
 	// primary's position. At the limit the primary answers the search.
@@ -25,7 +25,7 @@ const (
 	// replicaPause is how long no search uses the replicas after a failure, per process and database.
 	replicaPause = 5 * time.Second
 	// positionInterval is the minimum interval between two readings of the primary's position, per
-	// process and database. It is a fraction of the smallest bound, 1 s.
+	// process and database. It is a fraction of the smallest lag that a query can accept, 1 s.
 	positionInterval = 250 * time.Millisecond
 	// maxProvenLag is how long positions are kept, and the maximum of Query.MaxLag that has an effect.
 	maxProvenLag = 5 * time.Minute
@@ -43,12 +43,13 @@ const (
 type Replicas struct {
 	primary, standbys *pgxpool.Pool
 	reading           singleflight.Group
-	// sessions are all connections of the pool standbys. A search without one of them does not wait,
-	// because acquire takes a connection that is late for a failure of the replica.
+	// sessions limits the searches on replicas to the connections of the pool standbys. A search that
+	// gets no session runs on the primary at once. If it waited in acquire for a connection instead,
+	// acquire could time out, which counts as a failure of the replica.
 	sessions share
 
 	mu sync.Mutex
-	// positions are those of the primary, oldest first, all in the same history.
+	// positions are positions of the primary, oldest first, all in the same history.
 	positions []position
 	// readAt is the time of the last attempt to read a position. pausedUntil is the end of the pause
 	// after a failure.
@@ -61,8 +62,8 @@ type Replicas struct {
 type position struct {
 	at  time.Time
 	lsn int64
-	// history identifies the server by which the primary was initialized, the timeline of the log, and
-	// the database. Positions in different histories cannot be compared.
+	// history identifies the database cluster (system_identifier), the timeline of the log, and the
+	// database. Positions in different histories cannot be compared.
 	history string
 }
 
@@ -74,7 +75,8 @@ func NewReplicas(primary, standbys *pgxpool.Pool) *Replicas {
 
 // ConfigReplicas changes the configurations of the pools of a primary and of its replicas, which Config
 // returned. Together they have as many connections as the pool of a database without replicas, but at
-// least one each. So no server has more, whichever is the primary after a failover.
+// least one each. So no server has more, whichever is the primary after a failover. ConfigReplicas
+// also sets the timeouts of the replicas, and makes their sessions read-only.
 func ConfigReplicas(primary, standbys *pgxpool.Config) {
 	standbys.MaxConns = max(1, primary.MaxConns/replicaFraction)
 	primary.MaxConns = max(1, primary.MaxConns-standbys.MaxConns)
@@ -83,13 +85,15 @@ func ConfigReplicas(primary, standbys *pgxpool.Config) {
 	standbys.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 }
 
-// ReplicaSearches are the numbers of searches that accepted a lag, by their outcome. Those that found no
-// free connection to the replicas are not counted.
+// ReplicaSearches are the numbers of searches that accepted a lag, by their outcome. Searches that
+// found no free connection to the replicas are not counted.
 type ReplicaSearches struct {
-	// Answered were answered by a replica, also with store.ErrQueryTimeout. Lagging were answered by the
-	// primary because the lag of the replica was greater or unknown, or because its tables or index were
-	// not those of this release. Failed were left to the primary because a replica returned an error or
-	// did not answer, or had done so less than replicaPause before.
+	// Answered counts the searches that a replica answered, with a page or with
+	// store.ErrQueryTimeout. Lagging counts those that went to the primary because the lag of the
+	// replica was greater or unknown, or because its tables or index were not those of this release.
+	// Failed counts those that went to the primary because a replica returned an error or did not
+	// answer, or had failed less than replicaPause before. It also counts those whose caller went
+	// away in the meantime.
 	Answered, Lagging, Failed int64
 }
 
@@ -98,7 +102,8 @@ func (r *Replicas) Searches() ReplicaSearches {
 	return ReplicaSearches{Answered: r.answered.Load(), Lagging: r.lagging.Load(), Failed: r.failed.Load()}
 }
 
-// errLagging means that a replica lags by more than a search accepts, or that its lag is not known.
+// errLagging means that a replica lags by more than a search accepts, that its lag is not known, or
+// that its tables or index are not those of this release.
 var errLagging = errors.New("the lag of the replica is greater than accepted, or unknown")
 
 // errPaused means that no search uses the replicas, because one has failed recently.
@@ -107,7 +112,7 @@ var errPaused = errors.New("the replicas failed recently")
 // replica is a connection to a replica.
 type replica struct {
 	*pgxpool.Conn
-	// lag is how far the replica lags behind. It is not 0.
+	// lag is a time by which the replica lags at most. It is not 0.
 	lag time.Duration
 	// hasWideTexts reports whether the replica has the table ix_str. The primary may have dropped it since.
 	hasWideTexts bool
@@ -141,15 +146,17 @@ func (r *Replicas) acquire(ctx context.Context, s *Store, maxLag time.Duration) 
 	return found, nil
 }
 
-// findPosition selects the primary's position and history. All acknowledged writes are flushed, except
-// with synchronous_commit off: then the position is that of the last insert. It is not so in all cases,
-// because a standby does not reach it on an idle primary after the switch to another log file.
+// findPosition selects the primary's position and history. Acknowledged writes are flushed, unless
+// synchronous_commit is off. So the position is the end of the flushed log, or the end of the
+// inserted log with synchronous_commit off. The end of the inserted log is not used otherwise: after
+// a switch to another log file, the standbys of an idle primary do not reach it.
 const findPosition = `SELECT (CASE current_setting('synchronous_commit') WHEN 'off' THEN pg_current_wal_insert_lsn()
 	ELSE pg_current_wal_flush_lsn() END - '0/0'::pg_lsn)::int8, system_identifier::text || '/' ||
 	left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || current_database() FROM pg_control_system()`
 
-// readPosition adds the primary's current position, unless the last one is recent. Concurrent calls
-// share a statement. If reading fails, the lag is measured by earlier positions.
+// readPosition adds the primary's current position, unless the last attempt to read it ended less
+// than positionInterval ago. Concurrent calls share a statement. If reading fails, the lag is
+// measured by earlier positions.
 func (r *Replicas) readPosition() {
 	r.mu.Lock()
 	due := time.Since(r.readAt) >= positionInterval
@@ -183,16 +190,17 @@ func (r *Replicas) add(current position) {
 }
 
 // findReplayed selects the position up to which a replica has replayed the log, its history, the
-// versions of the tables and of the site's index, and whether it has the table ix_str. The timeline is
-// that of the last restart point: after a failover, a replica is used again from the next one on.
+// versions of the tables and of the site's index, and whether it has the table ix_str. The timeline
+// is that of the last restart point, so after a failover a replica is not used until its next restart
+// point.
 const findReplayed = `SELECT pg_is_in_recovery(), COALESCE((pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::int8, 0),
 	i.system_identifier::text || '/' || lpad(upper(to_hex(c.timeline_id)), 8, '0') || '/' || current_database(),
 	(SELECT version FROM ` + schema.VersionTable + `), (SELECT oldest_server FROM requirement), s.extraction,
 	to_regclass('ix_str') IS NOT NULL
 	FROM sites s, pg_control_system() i, pg_control_checkpoint() c WHERE s.site = $1`
 
-// measure sets lag and hasWideTexts of a replica. Until the replica replays more, it lags by more with
-// time. Errors: errLagging, those of connections.
+// measure sets lag and hasWideTexts of a replica. Errors: errLagging, also if the tables or the index
+// of the replica are not those of this release; those of connections.
 func (r *Replicas) measure(ctx context.Context, to *replica, s *Store) error {
 	var isReplica bool
 	var replayed position
@@ -218,8 +226,8 @@ func (r *Replicas) measure(ctx context.Context, to *replica, s *Store) error {
 	return errLagging
 }
 
-// noteUnused counts a search for which acquire returned err. If a replica failed, noteUnused pauses their
-// use.
+// noteUnused counts a search for which acquire returned err. If a replica failed, noteUnused pauses
+// the use of all replicas for replicaPause.
 func (r *Replicas) noteUnused(ctx context.Context, err error) {
 	if errors.Is(err, errLagging) {
 		r.lagging.Add(1)

@@ -13,7 +13,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
-// Restore implements store.Archive. It stores all records that it can in one transaction, by COPY.
+// Restore implements store.Archive. One transaction stores all records that have no error in their
+// store.Restored. It inserts new rows by COPY.
 func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Restored, error) {
 	ctx, cancel := context.WithTimeout(ctx, loadTimeouts*s.timeout)
 	defer cancel()
@@ -25,7 +26,8 @@ func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Re
 			s.analyzeIfGrown(ctx, len(r.rows.rids))
 			return r.results, nil
 		}
-		// Another process has written one of the records meanwhile.
+		// Another attempt can succeed only if another process has written one of the records in the
+		// meantime, or if ix_str is gone.
 		if attempt == maxAttempts || !hasCode(err, uniqueViolation, serializationFailure, deadlockDetected) && !errors.Is(err, errStale) && !s.lostWideTexts(ctx, err) {
 			return nil, storeError("restore records", err)
 		}
@@ -44,13 +46,13 @@ type restore struct {
 	records []store.Dumped
 	results []store.Restored
 	now     time.Time
-	// current has the newest versions of the records that exist, by the number of the record.
+	// current has the newest stored versions of the records that exist, by the index in records.
 	current map[int]*state
-	// past has the stored versions with the numbers of dumped ones that are older than the stored
-	// record.
+	// past is for records whose newest dumped version is older than the stored one. It has the stored
+	// version with the same number, by the index in records.
 	past   map[int]*store.Record
 	claims claimTable
-	// numbers are those of the records by self.
+	// numbers are the indexes in records, by self.
 	numbers  map[int64]int
 	replaced *pgx.Batch
 	rows     restoredRows
@@ -94,11 +96,11 @@ func (r *restore) lock(ctx context.Context, tx pgx.Tx) error {
 	for i := range r.records {
 		d := &r.records[i]
 		if !isStorable(d.Key.Type) || !isStorable(d.Key.ID) || len(d.Versions) == 0 {
-			continue // add reports it
+			continue // add reports that the record is invalid
 		}
 		self := s.hash.Self(d.Key.Type, d.Key.ID)
 		if _, twice := r.numbers[self]; twice {
-			continue // likewise
+			continue // add reports the duplicate
 		}
 		r.numbers[self], selves = i, append(selves, self)
 		for _, claim := range d.Newest().Claims {
@@ -129,7 +131,7 @@ func (r *restore) lock(ctx context.Context, tx pgx.Tx) error {
 	return r.readPast(ctx, tx)
 }
 
-// readPast reads the stored versions with the numbers of the dumped ones that are older.
+// readPast sets past to versions that it reads from the database.
 func (r *restore) readPast(ctx context.Context, tx pgx.Tx) error {
 	const find = `SELECT ` + versionColumns + ` FROM res r CROSS JOIN LATERAL (` + oneVersion + `) v WHERE r.site = $1 AND r.self = $2`
 	batch := &pgx.Batch{}
@@ -155,7 +157,8 @@ func (r *restore) readPast(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, batch).Close()
 }
 
-// add adds the rows of a record. Errors: those of store.Restored.
+// add adds the rows of a record, unless the database has all of its versions, claims and metadata.
+// Errors: those of store.Restored.
 func (r *restore) add(i int) (store.Outcome, error) {
 	d := &r.records[i]
 	if !isStorable(d.Key.Type) || !isStorable(d.Key.ID) {
@@ -193,8 +196,8 @@ func (r *restore) add(i int) (store.Outcome, error) {
 	return outcome, r.addVersions(d, current, missing)
 }
 
-// addVersions adds the rows of the missing versions of a record. If there are none, it replaces
-// claims and metadata of the newest one. Errors: *store.ClaimError.
+// addVersions adds the rows of the missing versions of a record. If no version is missing, it
+// replaces claims and metadata of the stored newest version. Errors: *store.ClaimError.
 func (r *restore) addVersions(d *store.Dumped, current *state, missing []store.Record) error {
 	s := r.site
 	at := state{id: foldID(d.Key.ID), key: d.Key, self: s.hash.Self(d.Key.Type, d.Key.ID)}
@@ -216,7 +219,9 @@ func (r *restore) addVersions(d *store.Dumped, current *state, missing []store.R
 		at.version, at.updated, at.method, at.deleted, at.body = v.Version, v.Updated, v.Method, v.Deleted, v.Body
 		isNewest := i == len(missing)-1
 		if !v.Deleted {
-			// A tombstone keeps the checksum of the version before it.
+			// All index rows are needed only for the newest version, and for the one before a newest
+			// tombstone: a tombstone keeps the checksum of the version before it. Other versions need
+			// only their labels.
 			if isNewest || i+1 == len(missing)-1 && missing[i+1].Deleted {
 				rows = s.index.Rows(d.Key.Type, v.Body)
 			} else {
@@ -268,8 +273,7 @@ func (r *restore) claim(at *state, claims []store.Claim) error {
 }
 
 // replace queues the statements that replace the newest version of a record by a row, and remove its
-// claims and its index rows. If versions are missing, the one that it replaces becomes a superseded
-// one.
+// claims and its index rows. If versions are missing, the replaced version is copied to hist.
 func (r *restore) replace(current *state, before indexrow.Rows, outdated bool, missing []store.Record, row []any) {
 	st := r.site.planIndex.Statement()
 	at := "site = $1 AND self = " + st.Arg(current.self)

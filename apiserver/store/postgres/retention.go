@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
-// retentionBatch is the maximum number of versions that one statement removes, so that it ends
-// within a second.
+// retentionBatch is the maximum number of versions that one statement removes, so that the statement
+// ends within a second.
 const retentionBatch = 1000
 
 // SetRetention sets the retention of the site in this process. A change of Retention.Deliveries takes
@@ -27,10 +27,12 @@ func (s *Store) Retention() store.Retention {
 	return store.Retention{}
 }
 
-// Retain purges the tombstones and removes the superseded versions from before the cutoffs, in
-// batches. It does not purge the tombstones of posted events. The other versions keep their numbers.
-// One process at a time does this for a site. In other processes Retain returns at once, with nothing
-// removed. Errors: those of Write. What was removed before an error remains removed.
+// Retain purges the tombstones that are older than the cutoff for tombstones, and removes the
+// versions that were superseded before the cutoff for versions, in batches. A zero cutoff removes
+// nothing. It does not purge the tombstones of posted events. The other versions keep their numbers.
+// One process at a time does this for a site. In other processes Retain removes nothing and does not
+// wait for it. Retain may wait for the maintenance of other sites of the pool (Maintenance). Errors:
+// those of Write. What was removed before an error remains removed.
 func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
 	if before == (store.Cutoffs{}) {
 		return removed, nil
@@ -135,7 +137,7 @@ func (s *Store) purgeTombstones(ctx context.Context, recordType string, before t
 // dropVersions removes the versions of a type that were superseded before a time.
 func (s *Store) dropVersions(ctx context.Context, recordType string, before time.Time) (removed int64, err error) {
 	// A version was written before it was superseded, so the index on upd bounds the scan. The cursor
-	// passes over old versions that were superseded only lately.
+	// skips versions that were written before the time but superseded after it.
 	const drop = `WITH old AS (SELECT upd, self, ver, until FROM hist
 			WHERE site = $1 AND typ = $2 AND upd < $3 AND (upd, self, ver) > ($4, $5, $6) ORDER BY upd, self, ver LIMIT $7),
 		gone AS (DELETE FROM hist h USING old o WHERE h.site = $1 AND h.self = o.self AND h.ver = o.ver AND o.until < $3 RETURNING 1)

@@ -78,7 +78,8 @@ type searcher struct {
 	sqlplan.Search
 	site *Store
 	// from is the pool, or a connection to a replica. The statements of a search on a replica are not
-	// batched, and all run on that connection: another one may lead to a replica with another lag.
+	// batched, and all run on that connection: another connection may lead to a replica with another
+	// lag.
 	from      querier
 	onReplica bool
 	// cachedPlan is the statement of the page, or nil if the cache of long lists does not apply to it.
@@ -173,8 +174,9 @@ func (r *searcher) readHitsByTime(buffer *pageBuffer) (hits []hit, more bool, er
 	return r.readHits(buffer)
 }
 
-// tryHitsByTime reads a page and the watermark in one round trip. It returns nil if the query is not
-// one for a batch, or if a hit or ownNewest is not older than the watermark.
+// tryHitsByTime reads a page and the watermark in one round trip. hits is nil, without an error, if
+// the query is not one for a batch, or if a hit or ownNewest is not older than the watermark.
+// Otherwise the watermark becomes a condition of r.Query.
 func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err error) {
 	if len(r.Query.Types) != 1 || r.Query.Skip > 0 || r.Query.Count == 0 || r.Query.Count > maxBatchedPage {
 		return nil, false, nil
@@ -270,13 +272,13 @@ func (r *searcher) hitsThatFit(hits []hit) int {
 	return len(hits)
 }
 
-// maxBatchedPage is the maximum number of records on a page whose query is batched with others. A
-// query for more records uses a connection of its own.
+// maxBatchedPage is the maximum number of records on a page whose query is batched with other
+// queries. A query for more records uses a connection of its own.
 const maxBatchedPage = 100
 
-// readPage reads the rows of a page, and one more to know whether further matches follow. It sends
-// one statement for each type. If there are several, it sends them in one pgx.Batch, which is more
-// expensive than a single query.
+// readPage reads the rows of a page, and one row more to know whether further matches follow. It
+// sends one statement for each type. If there are several, it sends them in one pgx.Batch, which is
+// more expensive than a single query.
 func (r *searcher) readPage(into *rowBuffer) error {
 	batch := &pgx.Batch{}
 	for _, typeName := range r.Query.Types {
@@ -296,8 +298,9 @@ func (r *searcher) readPage(into *rowBuffer) error {
 	return r.from.SendBatch(r.Context, batch).Close()
 }
 
-// readOne reads the rows of a page of one type: with other queries if its time is bounded or its
-// statement is quick on average, else alone.
+// readOne reads the rows of a page of one type. It does so in a batch with other queries if the time
+// of the statement is bounded or quick on average, the page has at most maxBatchedPage records, and
+// the search does not run on a replica. Otherwise the statement runs alone.
 func (r *searcher) readOne(page *sqlplan.Page, into *rowBuffer) (err error) {
 	start := time.Now()
 	if !r.onReplica && r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL)) {
@@ -311,7 +314,7 @@ func (r *searcher) readOne(page *sqlplan.Page, into *rowBuffer) (err error) {
 	return err
 }
 
-// readPageAfterSkip reads the rows of a page and one more, after the first Query.Skip matches.
+// readPageAfterSkip reads the rows of a page and one row more, after the first Query.Skip matches.
 func (r *searcher) readPageAfterSkip(into *rowBuffer) error {
 	if len(r.Query.Types) == 0 {
 		return nil

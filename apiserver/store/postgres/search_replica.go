@@ -8,9 +8,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// searchReplica runs a search on a read replica if the query accepts the lag of one. It reports whether
-// the replica answered. Otherwise the primary must answer, which decides all errors except
-// store.ErrQueryTimeout: repeating a search that takes too long would double its cost.
+// searchReplica runs a search on a read replica if the query accepts its lag. answered reports
+// whether the replica answered. If it did not, the primary must answer. Of the errors of a replica,
+// only store.ErrQueryTimeout is an answer: repeating a search that takes too long would double its
+// cost.
 func (s *Store) searchReplica(search sqlplan.Search) (page store.Page, answered bool, err error) {
 	query := search.Query
 	if s.replicas == nil || query.MaxLag <= 0 || query.Consistent || query.ByTime() || !s.replicaShare.tryAcquire() {

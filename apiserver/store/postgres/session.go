@@ -14,15 +14,15 @@ import (
 var (
 	// ErrLocked means that another session holds the lock of a pool (ConfigSession).
 	ErrLocked = errors.New("another session holds the lock")
-	// errEnded means that the session of a pool has ended (ConfigSession).
+	// errEnded means that the only session of a pool has ended, or could not begin (ConfigSession).
 	errEnded = errors.New("the session that held the lock has ended")
 )
 
-// ConfigSession makes a pool have one session in its life, which holds the advisory lock with a name from
-// its start to its end. Another pool with the lock can begin only when no transaction of this one is open,
-// and none follows: also not from a process that was paused meanwhile. The first use of the pool fails
-// with ErrLocked if another session holds the lock, and each later one fails then. config must be one that
-// Config returned.
+// ConfigSession limits a pool to one session in its life, which holds the advisory lock with a name
+// from its start to its end. If another session holds the lock, the first use of the pool fails with
+// ErrLocked. Each use after that, or after the end of the session, fails too. So another pool gets
+// the lock only when no transaction of this pool is open, and no transaction of this pool can follow,
+// even if its process was paused in the meantime. config must be one that Config returned.
 func ConfigSession(config *pgxpool.Config, name string) {
 	const forever = time.Duration(math.MaxInt64)
 	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, 1
@@ -44,8 +44,8 @@ func ConfigSession(config *pgxpool.Config, name string) {
 	}
 }
 
-// TryLock takes the advisory lock with a name until the session ends, unless another session holds it. It
-// reports whether it did.
+// TryLock takes the advisory lock with a name until the session ends, unless another session holds
+// it. It reports whether this session now holds the lock.
 func TryLock(ctx context.Context, conn *pgx.Conn, name string) (ours bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, name).Scan(&ours)
 	return ours, err

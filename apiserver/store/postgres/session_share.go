@@ -2,9 +2,10 @@ package postgres
 
 import "context"
 
-// share limits the number of sessions (connections of the pool) that the searches, histories and dumps
-// of a site hold at the same time. They may last as long as a statement may, and other sites use the
-// same pool.
+// share limits the number of sessions (connections of a pool) that its users hold at the same time.
+// The searches, histories and dumps of a site have one, because each may last as long as
+// statement_timeout allows, and other sites use the same pool. Maintenance and Replicas have a share
+// each.
 type share chan struct{}
 
 // reservedFraction is the divisor of the pool's size: one connection in four is not available to

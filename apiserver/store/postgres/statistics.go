@@ -14,7 +14,8 @@ import (
 const statisticsTTL = time.Minute
 
 // statistics are the numbers of index entries of the most frequent keys (hashes of type and
-// parameter), by key. Postgres estimates them when it analyzes the tables.
+// parameter) in ix_date, and in ix_str if the database has it, by key. Postgres estimates them when
+// it analyzes the tables.
 type statistics struct {
 	mu      sync.Mutex
 	entries map[int64]float64
@@ -45,9 +46,9 @@ func (d planDatabase) RecordCount(ctx context.Context, typeName string) float64 
 	return math.Inf(1)
 }
 
-// refreshStatistics reads the statistics if they are older than statisticsTTL. Meanwhile,
-// concurrent searches use the old ones. If reading fails, the old ones remain in use for another
-// statisticsTTL.
+// refreshStatistics reads the statistics if they are older than statisticsTTL. While it reads them,
+// concurrent searches use the old statistics. If reading fails, the old statistics remain in use for
+// another statisticsTTL.
 func (s *Store) refreshStatistics(ctx context.Context) {
 	s.statistics.mu.Lock()
 	due := time.Since(s.statistics.readAt) >= statisticsTTL

@@ -2,7 +2,7 @@ package postgres
 
 import "strings"
 
-// texts allocates the strings of several records in one block of memory, because a page has four
+// texts allocates the strings of several records in one block of memory, because a page has several
 // strings for each record.
 type texts struct {
 	strings.Builder

@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// transaction is the state of a write of several operations, or of one that needs locks.
+// transaction is the state of a write of several operations, or of one operation that needs locks.
 type transaction struct {
 	site *Store
 	now  time.Time
@@ -114,7 +114,8 @@ func (t *transaction) queueClaimLocks(batch *pgx.Batch) {
 	})
 }
 
-// decide decides each operation on the state after the operations before it.
+// decide decides each operation on the state after the operations before it, and queues the
+// statements of the operations.
 func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
 	results := make([]store.Result, len(ops))
 	for i, op := range ops {
@@ -198,7 +199,8 @@ func (t *transaction) write(p *decision, current *state) {
 	t.queue = append(t.queue, queuedStatement{c.sql, c.statement.Args, true})
 }
 
-// apply sends the queued statements. Errors: errStale, *store.ReferencedError.
+// apply deletes the events about erased records, and sends the queued statements. Errors: errStale,
+// *store.ReferencedError.
 func (t *transaction) apply(ctx context.Context, tx pgx.Tx) error {
 	if err := t.eraseEvents(ctx, tx); err != nil {
 		return fmt.Errorf("erase events: %w", err)

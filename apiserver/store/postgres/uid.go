@@ -18,8 +18,9 @@ func (s *Store) uid(rid int64, kept *texts) string {
 	return kept.keep(text)
 }
 
-// revision returns a text that changes with every write, also with one that changes only metadata.
-// A record that is purged and created again gets other revisions. changes is metadata.changes.
+// revision returns a text that changes with every write that changes the record, even if only its
+// metadata change. A record that is purged and created again gets other revisions. changes is
+// metadata.changes.
 func revision(rid, version int64, changes uint64, kept *texts) string {
 	text := strconv.AppendInt(make([]byte, 0, 32), rid, 36)
 	text = strconv.AppendInt(append(text, '.'), version, 10)

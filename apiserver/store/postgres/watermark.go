@@ -84,7 +84,7 @@ const findOpenWrites = "SELECT c.ms, l.times FROM (SELECT " + clockMillis + ` AS
 	WHERE c.ms > 0 AND l.locktype = 'advisory' AND l.objsubid = 2 AND l.classid::int8 = 4294967296 - $1::int8
 	AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) l`
 
-// scanWatermark returns the watermark by a row of findOpenWrites.
+// scanWatermark returns the watermark from a row of findOpenWrites.
 func scanWatermark(row pgx.Row) (int64, error) {
 	var now int64
 	var times []int64
@@ -93,7 +93,8 @@ func scanWatermark(row pgx.Row) (int64, error) {
 	}
 	oldest := now
 	for _, at := range times {
-		// Of the times with this key, this is the one nearest to now.
+		// The key is a time modulo lockMillis. Of all times with this key, the nearest to now is
+		// meant.
 		distance := (at - now%lockMillis + lockMillis + lockMillis/2) % lockMillis
 		oldest = min(oldest, now+distance-lockMillis/2)
 	}

@@ -2,9 +2,9 @@ package postgres
 
 import "context"
 
-// Releases before server level 2 search texts in the table ix_str. While the database has it, this
-// release writes it, too, and searches it. schema.DropWideTexts drops it when all records have their
-// rows in ix_text. Statements that name it then fail, so no server misses a record.
+// Releases before server level 2 search texts in the table ix_str. While the database has that table,
+// this release also writes it, and searches it. schema.DropWideTexts drops the table when all records
+// have their rows in ix_text. Statements that name the table then fail, so no server misses a record.
 
 // hasWideTexts reports whether texts are written to ix_str and searched there.
 func (s *Store) hasWideTexts() bool { return s.wideTexts.Load() }
@@ -19,8 +19,9 @@ func (s *Store) findWideTexts(ctx context.Context) error {
 	return err
 }
 
-// lostWideTexts reports whether a statement failed because ix_str is gone. The caller must then write
-// the statement again. It does not matter which of several concurrent callers finds this out first.
+// lostWideTexts reports whether a statement failed because ix_str is gone. The caller must then build
+// the statement again, which no longer names ix_str. It does not matter which of several concurrent
+// callers finds this out first.
 func (s *Store) lostWideTexts(ctx context.Context, err error) bool {
 	if !hasCode(err, undefinedTable) {
 		return false

@@ -23,8 +23,8 @@ var errNeedsTransaction = errors.New("the write needs a transaction")
 // the write. Further attempts lock the records first.
 const optimisticAttempts = 4
 
-// maxAttempts is the maximum number of attempts of a write that conflicts with other writes. After
-// that, Write returns store.ErrUnavailable.
+// maxAttempts is the maximum number of attempts of a Write or a Restore that conflicts with other
+// writes. After that, Write returns store.ErrUnavailable, and Restore the error of the last attempt.
 const maxAttempts = 30
 
 // Write implements store.Store. A single operation is one statement, which changes nothing if the record
@@ -96,8 +96,8 @@ func (s *Store) writeOne(ctx context.Context, op store.Op, attempt int) (store.R
 	return s.result(e.decision), nil
 }
 
-// prepare decides on a write of one record. In the first attempt, it does not read the record before
-// if the record is likely new. Errors: errStale, errNeedsTransaction, and those of Write.
+// prepare decides on a write of one record. In the first attempt, it does not read the record if the
+// operation likely creates it. Errors: errStale, errNeedsTransaction, and those of Write.
 func (s *Store) prepare(ctx context.Context, op store.Op, attempt int) (*edit, error) {
 	var current *state
 	likelyNew := op.Kind == store.Put && (op.Method == store.MethodPost || op.If.Absent)
@@ -156,7 +156,7 @@ func (s *Store) transact(ctx context.Context, ops []store.Op) ([]store.Result, e
 }
 
 // contractError returns errStale and the errors that store.Store documents unchanged. It wraps all
-// others by storeError.
+// other errors by storeError.
 func contractError(doing string, err error) error {
 	var precondition *store.PreconditionError
 	var deleted *store.DeletedError

@@ -22,7 +22,7 @@ const (
 	// in flight.
 	writeQueueThreshold = 8
 	// maxBatchedBody is the maximum size of the body of a batched write in bytes. A write with a larger
-	// body is a statement of its own, so that the others need not wait for it.
+	// body is a statement of its own, so that other writes need not wait for it.
 	maxBatchedBody = 64 << 10
 	// batchLockMillis is the maximum time in milliseconds for which a batch waits for a lock. If another
 	// transaction holds the lock longer, the writes of the batch are repeated alone.
@@ -36,8 +36,8 @@ type pendingWrite struct {
 	// rid and updated are those of the written version, if it was written.
 	rid, updated int64
 	isDone       bool
-	// err is errStale, or an error of the batch after which it is unknown whether the batch was
-	// committed.
+	// err is errStale, the error of a statement of its own, or an error of the batch after which it
+	// is unknown whether the batch was committed.
 	err error
 }
 
@@ -68,8 +68,9 @@ func (s *Store) send(ctx context.Context, e *edit, batched bool) error {
 	return nil
 }
 
-// isBatchable reports whether a write may share a statement with others. Those that are rare have
-// statements of their own.
+// isBatchable reports whether a write may share a statement with other writes. Annotations, purges,
+// writes with a large body, and updates of records that an earlier release wrote have statements of
+// their own.
 func (e *edit) isBatchable() bool {
 	if e.current != nil && !e.current.isPacked && !e.current.deleted {
 		return false

@@ -24,7 +24,7 @@ func archiveOf(t *testing.T, s store.Store) store.Archive {
 	return archive
 }
 
-// dump returns all records of a site, in pages of a few records.
+// dump returns all records of a site since a time. It reads pages of a few records.
 func dump(t *testing.T, s store.Store, since time.Time) []store.Dumped {
 	t.Helper()
 	query := store.DumpQuery{Since: since, MaxRecords: 3, MaxBytes: 1 << 20}
@@ -186,7 +186,8 @@ func anonymous(records []store.Record) []store.Record {
 	return all
 }
 
-// testArchiveCatchesUp tests that a second dump adds what the first one lacks, in any order.
+// testArchiveCatchesUp tests that the restore of a second dump adds what the first dump lacks, and that
+// the restore of the first dump then changes nothing.
 func testArchiveCatchesUp(t *testing.T, open Open) {
 	source, _ := open(t)
 	target, _ := open(t)
@@ -211,7 +212,7 @@ func testArchiveCatchesUp(t *testing.T, open Open) {
 	found := store.Query{Types: patients, Count: 10, Sort: []store.Sort{{Field: store.SortID}}}
 	same(t, "search", anonymous(allRecords(t, target, found)), anonymous(allRecords(t, source, found)))
 
-	// A change of nothing but metadata, and of claims.
+	// A change of nothing but metadata.
 	write(t, source, putWithMetadata("rex", body(6), `{"labels":{"c":"d"}}`))
 	same(t, "outcomes", restore(t, target, dump(t, source, changed)), []store.Outcome{store.Unchanged, store.Unchanged, store.Unchanged, store.Updated})
 	same(t, "metadata", metadataOf(get(t, target, "rex")), metadataOf(get(t, source, "rex")))
@@ -219,7 +220,7 @@ func testArchiveCatchesUp(t *testing.T, open Open) {
 }
 
 // testArchiveRefuses tests that a record which cannot be restored is left as it is, and that the
-// others are restored.
+// other records are restored.
 func testArchiveRefuses(t *testing.T, open Open) {
 	source, _ := open(t)
 	target, _ := open(t)
@@ -248,7 +249,7 @@ func testArchiveRefuses(t *testing.T, open Open) {
 	}
 	same(t, "records", len(dump(t, target, time.Time{})), 6)
 
-	// The target went on: an older dump must not replace anything.
+	// The target has newer versions: an older dump must not replace anything.
 	empty, _ := open(t)
 	restore(t, empty, all)
 	write(t, empty, put("rex", body(8)))

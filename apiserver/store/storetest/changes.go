@@ -35,7 +35,7 @@ func testChangeLog(t *testing.T, open Open) {
 		}
 		return mark
 	}
-	// changed returns whether the log has changes of records since a mark, by id.
+	// changed returns the ids, in lower case, of the records that the log has as changed since a mark.
 	changed := func(l store.ChangeLog, since string) map[string]bool {
 		t.Helper()
 		keys, err := l.ChangedSince(t.Context(), since)

@@ -10,8 +10,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// testErase tests that Op.Erase removes the events about a record, also those of other records, and
-// that it removes no others.
+// testErase tests that Op.Erase removes the events about a record, also events that were stored with
+// other records, and that it removes no other events.
 func testErase(t *testing.T, open Open) {
 	s, other := open(t)
 	about := func(op store.Op, id, subject string) store.Op {

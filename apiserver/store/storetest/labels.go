@@ -44,7 +44,7 @@ func writeVersions(t *testing.T, s store.Store, d dice, writes int) (all map[sto
 }
 
 // testHistoryAccess compares restricted histories of records, types and the site with expected
-// ones. A version is expected if its own labels and those of the record's newest live version meet
+// versions. A version is expected if its own labels and those of the record's newest live version meet
 // the condition of its type.
 func testHistoryAccess(t *testing.T, open Open) {
 	s, other := open(t)

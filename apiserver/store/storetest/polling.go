@@ -33,8 +33,8 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	var polling sync.WaitGroup
 	for _, p := range pollers {
 		polling.Go(func() {
-			// A write that another replica acknowledged is visible soon, but not at once. So the last poll
-			// starts only after soon has passed without anything new.
+			// A write that another replica acknowledged is visible within the time soon, but not at once.
+			// So the polls end only when soon has passed without a new version.
 			for newest, began := time.Now(), time.Now(); began.Sub(newest) < soon; began = time.Now() {
 				written := done.Load()
 				more, err := p.poll(t, s)

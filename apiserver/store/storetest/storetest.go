@@ -1,5 +1,5 @@
-// Package storetest is the conformance test suite of storage engines. Each engine runs it
-// unchanged. The package of an engine opens its stores, and has the tests of its own failure modes.
+// Package storetest is the conformance test suite of storage engines. The tests of each engine run the
+// suite unchanged. They open the stores, and test in addition how the engine itself can fail.
 package storetest
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 // Open returns two Stores of one new, empty site, as two API servers have them. They must use an
-// Extractor of this package.
+// Extractor of this package, and implement store.Archive and store.ChangeLog.
 type Open func(t *testing.T) (first, second store.Store)
 
 // Run runs the suite as subtests of t.

@@ -100,8 +100,8 @@ func sortOf(q store.Query) []store.Sort {
 	return q.Sort
 }
 
-// compareValues compares by a parameter. missing reports whether one of them has no value, which
-// sorts it last in both directions.
+// compareValues compares two records by a parameter. missing reports whether one of them has no value.
+// Such a record comes last in both directions.
 func compareValues(part store.Sort, a, b values) (order int, missing bool) {
 	x, xOK := firstValue(part, a)
 	y, yOK := firstValue(part, b)

@@ -20,8 +20,8 @@ import (
 const (
 	// maxDuration is the maximum duration of a backup. A longer one fails.
 	maxDuration = 23 * time.Hour
-	// abandonedAfter is the time after the beginning of an incomplete backup from which it is deleted.
-	// It is longer than maxDuration, so that no backup deletes the files of one that still runs.
+	// abandonedAfter is the time since its beginning after which an incomplete backup is deleted by a
+	// later one. It is longer than maxDuration, so that a backup that still runs is not deleted.
 	abandonedAfter = 24 * time.Hour
 	// ObjectsName is the name of the file with the Kubernetes objects of a backup.
 	ObjectsName = "webhooks.json"
@@ -37,7 +37,7 @@ type Manifest struct {
 // Result is a complete backup.
 type Result struct {
 	Manifest
-	// Name is the name of its folder.
+	// Name is the name of the folder of the backup.
 	Name string
 	// Removed are the names of the backups that were deleted afterwards.
 	Removed []string
@@ -88,7 +88,7 @@ const timeLayout = "2006-01-02T15-04-05.000Z"
 // newName returns the name of a backup. Its last part distinguishes backups that begin at the same time.
 func newName(began time.Time) string {
 	var random [4]byte
-	_, _ = rand.Read(random[:]) // it never returns an error
+	_, _ = rand.Read(random[:]) // rand.Read never returns an error
 	return began.UTC().Format(timeLayout) + "-" + hex.EncodeToString(random[:])
 }
 

@@ -18,12 +18,12 @@ import (
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bulk"
 )
 
-// Fetch downloads the newest complete backup of a site into a directory, which it creates. If the
-// address of config is that of a single backup, it downloads that one. Files that the directory has
-// already are not downloaded again, so Fetch continues where an interrupted one ended. It fails if the
-// directory has another export, such as a backup that was the newest before. Each file is compared with
-// its digest. Fetch returns the name of the backup. Errors: fs.ErrNotExist if there is no complete
-// backup.
+// Fetch downloads the newest complete backup of a site into a directory, which it creates if necessary.
+// If the address of config is that of a single backup, Fetch downloads that backup. Files that the
+// directory has already are not downloaded again, so an interrupted Fetch can be repeated. Fetch fails
+// if the directory has another export, such as a backup that was the newest before. It compares each
+// file with its digest. It returns the name of the backup. Errors: fs.ErrNotExist if there is no
+// complete backup.
 func Fetch(ctx context.Context, config Config, directory string, progress *bulk.Progress) (string, error) {
 	f, err := open(config)
 	if err != nil {
@@ -66,8 +66,8 @@ func Fetch(ctx context.Context, config Config, directory string, progress *bulk.
 	return name, nil
 }
 
-// find returns the name of the newest complete backup, and its manifest. If the folder is a backup, find
-// makes its parent the folder.
+// find returns the name of the newest complete backup, and its manifest. If f is the folder of a single
+// backup, find returns that backup, and changes f to the folder that contains it.
 func find(ctx context.Context, f *folder) (string, []byte, error) {
 	if parent, last := path.Split(f.path); parent != "" {
 		if _, ok := timeOf(last); ok {
@@ -117,7 +117,8 @@ func checkDirectory(directory string, manifest []byte) error {
 	return nil
 }
 
-// fetchFile downloads a file of a backup, unless the directory has it.
+// fetchFile downloads a file of a backup, unless the directory has it with the digest of the manifest. It
+// returns an error if the downloaded file has another digest.
 func fetchFile(ctx context.Context, f *folder, name, directory string, file bulk.NativeFile) error {
 	at := filepath.Join(directory, file.Name)
 	if sum, err := bulk.DigestOf(at); err == nil && sum == file.SHA256 {

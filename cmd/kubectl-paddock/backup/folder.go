@@ -166,8 +166,9 @@ func (f *folder) removeObject(ctx context.Context, name string) error {
 	return nil
 }
 
-// list calls do with the names of the objects that begin with prefix: of those in all folders below, or
-// only of those in the folder and of its folders, which end with a slash.
+// list calls do with the names of the objects in the folder that begin with prefix. If below is true, it
+// includes the objects in all folders below. Otherwise it includes only the names of these folders, which
+// end with a slash.
 func (f *folder) list(ctx context.Context, prefix string, below bool, do func(name string) error) error {
 	ctx, cancel := context.WithCancel(ctx) // ends the listing if do fails
 	defer cancel()

@@ -8,8 +8,10 @@ import (
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bulk"
 )
 
-// prune deletes old backups after the backup current is complete, and returns their names. Folders with
-// names of another form remain.
+// prune deletes old backups after the backup current is complete, and returns their names, also with an
+// error. It keeps current and the newest complete backups, keep in total, and incomplete backups that are
+// not older than abandonedAfter. If keep is 0, it deletes nothing. Folders with names of another form
+// remain.
 func prune(ctx context.Context, f *folder, current string, keep int, now time.Time) ([]string, error) {
 	if keep == 0 {
 		return nil, nil

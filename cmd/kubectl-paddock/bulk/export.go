@@ -103,8 +103,8 @@ func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, pr
 	return manifest, err
 }
 
-// emptyFolder returns an error if the folder has a manifest or files that exportedFile matches. If they
-// are of an interrupted export, it removes them instead.
+// emptyFolder returns an error if the folder has a manifest or files that exportedFile matches. If
+// interrupted is true, it removes these files instead.
 func emptyFolder(directory string, interrupted bool) error {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -147,7 +147,8 @@ func await(ctx context.Context, site *siteapi.Client, id string, progress *Progr
 	}
 }
 
-// download gets the files of a manifest that the folder does not have.
+// download gets the files of a manifest that the folder does not have, and counts the records in all of
+// its files.
 func download(ctx context.Context, site *siteapi.Client, directory, id string, manifest *siteapi.Manifest, progress *Progress) (Exported, error) {
 	done := Exported{TransactionTime: manifest.TransactionTime, Records: map[string]int{}, Files: len(manifest.Output)}
 	numbers := map[string]int{}

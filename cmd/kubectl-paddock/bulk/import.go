@@ -27,26 +27,27 @@ const (
 	// portionLines and portionSize are the maximum number of lines of a request, and the number of
 	// bytes after which it has no further line.
 	portionLines, portionSize = 200, 1 << 20
-	// maxRequest is the maximum size in bytes of a request with several lines. It is that of an import in
-	// the native format.
+	// maxRequest is the maximum size in bytes of a request, as a site accepts it for an import in the
+	// native format. A line that is larger is not sent, and fails.
 	maxRequest = 64 << 20
-	// waitingLines is the maximum number of lines of a request with lines that could not be written
-	// before. The site writes lines that refer to missing records in one transaction, so they may refer
-	// to each other.
+	// waitingLines is the maximum number of lines of a request that sends lines again which could not be
+	// written before. The site writes lines of a request that refer to missing records in one
+	// transaction, so these lines can refer to each other.
 	waitingLines = 1000
 	// referenceNotFound is the code of a line that refers to a record which does not exist.
 	referenceNotFound = "reference_not_found"
 	// claimConflict is the code of a line in the native format with a claim that another record holds.
-	// That record may give it up in a later line.
+	// That record may give up the claim in a later line.
 	claimConflict = "claim_conflict"
-	// partMissing is the code of a part of a record in the native format whose part before is not stored yet.
+	// partMissing is the code of a line in the native format that is a part of a record, if the previous
+	// part of the record is not stored yet.
 	partMissing = "part_missing"
 	// tooLarge is the code of a line that is larger than maxRequest.
 	tooLarge = "too_large"
 )
 
-// typeOrder is the order in which types are imported: types come after those to which they refer, as
-// far as there is such an order.
+// typeOrder is the order in which types are imported: a type comes after the types to which its records
+// usually refer. Other types are imported last.
 var typeOrder = []string{
 	"Organization", "Endpoint", "Location", "HealthcareService", "Practitioner", "PractitionerRole", "OrganizationAffiliation",
 	"DeviceDefinition", "Patient", "RelatedPerson", "Person", "Device", "DeviceMetric", "Group",
@@ -105,11 +106,12 @@ type importer struct {
 }
 
 // Import sends the files *.ndjson of a folder to a site. If the folder has the manifest of an export
-// in the native format, the files of the manifest are checked and sent in that format, and no others. Import
+// in the native format, only the files of the manifest are checked and sent, in that format. Import
 // returns the numbers of lines by result, such as created or failed. Lines that fail are in the file
-// import-errors.jsonl, which a dry run replaces too. siteURL identifies the site: Import continues an
-// interrupted import into that site, and returns an error if it is of another one or of other files. A dry run leaves no state,
-// and returns an error if the folder has an interrupted import.
+// import-errors.jsonl, which a dry run replaces too. siteURL identifies the site. If the folder has the
+// state of an interrupted import into that site, Import continues it. It returns an error if the
+// interrupted import is into another site or of other files. A dry run leaves no state, and returns an
+// error if the folder has an interrupted import.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
 	i := &importer{send: site.Import, waitsFor: []string{referenceNotFound}, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
 	native, err := checkNative(directory)
@@ -173,7 +175,7 @@ type importedFile struct {
 }
 
 // importFiles returns the files of a folder in the order of typeOrder, and their total size. With a
-// manifest, they are those of it.
+// manifest, it returns only the files that the manifest names.
 func importFiles(directory string, manifest *NativeManifest) (files []importedFile, total int64, err error) {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
@@ -209,8 +211,8 @@ func importFiles(directory string, manifest *NativeManifest) (files []importedFi
 	return files, total, nil
 }
 
-// sourceOf returns the SHA-256 of the names and sizes of files and, with a manifest, of its digest of all
-// lines. Other files are not read for it, because they can be large.
+// sourceOf returns the SHA-256 of the names and sizes of files and, with a manifest, of the digest in it.
+// Without a manifest, the contents are not considered, because files that are read for this can be large.
 func sourceOf(files []importedFile, manifest *NativeManifest) string {
 	sum := sha256.New()
 	if manifest != nil {
@@ -222,7 +224,8 @@ func sourceOf(files []importedFile, manifest *NativeManifest) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// openErrors opens the file with the errors. Errors of lines that are sent again are removed from it.
+// openErrors opens the file with the errors. It keeps the errors of an interrupted import that continues,
+// without those of lines that are sent again, and removes all errors of an earlier import.
 func (i *importer) openErrors(files []importedFile) error {
 	path := filepath.Join(i.directory, ErrorsName)
 	var kept []byte
@@ -233,7 +236,7 @@ func (i *importer) openErrors(files []importedFile) error {
 		for line := range bytes.Lines(text) {
 			var p problem
 			if json.Unmarshal(line, &p) != nil {
-				continue // half a line
+				continue // the line was not written completely
 			}
 			at := cmp.Or(cmp.Compare(order(p.File), order(i.state.Next.File)), cmp.Compare(p.Line, i.state.Next.Line))
 			if at < 0 && !slices.Contains(i.state.Waiting, p.place) {
@@ -273,7 +276,7 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 				defer func() { <-slots }()
 				defer close(p.done)
 				if part, _ := partOf(p.lines); part > 1 {
-					<-before // usually has the part before
+					<-before // the portion before usually has the previous part
 				}
 				p.result, p.err = i.sendPortion(ctx, p)
 			}()
@@ -321,7 +324,8 @@ func (i *importer) readFiles(files []importedFile, send func(*portion) error) er
 	return nil
 }
 
-// readFile calls send with each portion of a file from a line on, which begins at an offset.
+// readFile calls send with each portion of a file, from the line at on. offset is the offset of this line
+// in bytes.
 func (i *importer) readFile(at place, offset int64, send func(*portion) error) error {
 	file, err := os.Open(filepath.Join(i.directory, at.File))
 	if err != nil {
@@ -410,7 +414,8 @@ func (i *importer) record(p *portion, wait bool) error {
 	return nil
 }
 
-// save stores the state, after the errors up to it.
+// save stores the state, except in a dry run. It is called after record, so that the file with the errors
+// has all errors up to the state.
 func (i *importer) save() error {
 	if i.dryRun {
 		return nil
@@ -418,8 +423,8 @@ func (i *importer) save() error {
 	return saveState(i.directory, importState, i.state)
 }
 
-// sendWaiting sends the lines again that could not be written because of other lines, until no further
-// one can be written.
+// sendWaiting repeatedly sends the lines that could not be written because of other lines. When a
+// repetition writes none of them, those that remain are recorded as failed.
 func (i *importer) sendWaiting(ctx context.Context) error {
 	for len(i.state.Waiting) > 0 {
 		places := i.state.Waiting
@@ -453,7 +458,7 @@ func (i *importer) sendWaiting(ctx context.Context) error {
 	return nil
 }
 
-// readPlaces calls send with portions of lines, which are in the order of the files.
+// readPlaces calls send with portions of the lines at places, which must be in the order of the files.
 func (i *importer) readPlaces(places []place, send func(*portion) error) error {
 	next := &portion{}
 	for len(places) > 0 {

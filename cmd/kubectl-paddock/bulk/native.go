@@ -25,8 +25,9 @@ import (
 const (
 	// NativeFormat is the format in the manifest of an export in the native format.
 	NativeFormat = "paddock-native/1"
-	// maxPasses is the maximum number of passes over a site. The first one has all records, each
-	// further one has those that changed since the one before began.
+	// maxPasses is the maximum number of passes over a site. The first pass has all records, each
+	// further pass has the records that changed since the previous pass began. If the last pass still
+	// has changes, the export ends with a warning.
 	maxPasses = 4
 )
 
@@ -40,7 +41,8 @@ type NativeManifest struct {
 	From  string `json:"from"`
 	Until string `json:"until"`
 	// SHA256 is the SHA-256 of all lines, in the order of the files. The digest does not depend on
-	// the storage of the site, so sites with equal records have equal digests.
+	// the storage of the site, so exports of equal records, which do not change meanwhile, have equal
+	// digests.
 	SHA256   string         `json:"sha256"`
 	Records  map[string]int `json:"records"`
 	Versions int            `json:"versions"`
@@ -68,8 +70,9 @@ type nativeProgress struct {
 	Done bool `json:"done,omitempty"`
 	// Digest is the state of the digest of all lines.
 	Digest []byte `json:"digest"`
-	// Recent has the beginnings of the digests of lines that the next pass returns again unless they
-	// change: those of records that changed since a pass began, and all parts of records.
+	// Recent has the first bytes of the SHA-256 of exported lines that a later pass can return again:
+	// lines of records that changed after the beginning of the export, and lines that are parts of
+	// records. If a later pass returns the same line, it is not written again.
 	Recent map[string]bool `json:"recent"`
 }
 
@@ -78,12 +81,12 @@ type nativeExporter struct {
 	site *siteapi.Client
 	// write stores a file.
 	write func(ctx context.Context, name string, content []byte) error
-	// save stores the state after each page. It is nil if an interrupted export does not go on.
+	// save stores the state after each page. It is nil if an interrupted export cannot be continued.
 	save     func(nativeProgress) error
 	progress *Progress
 	state    nativeProgress
 	digest   hash.Hash
-	// began reports whether the progress has begun.
+	// began reports whether Begin of progress was called.
 	began bool
 }
 
@@ -130,7 +133,7 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 		if err := checkExported(directory, x.state.Manifest.Files); err != nil {
 			return NativeManifest{}, err
 		}
-		// A page may have been written whose state was not. It may be another page now, or none.
+		// A page may have been written without its state. The site may now return another page, or none.
 		if err := os.Remove(filepath.Join(directory, x.nextFile())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return NativeManifest{}, err
 		}
@@ -211,7 +214,8 @@ func (x *nativeExporter) pass(ctx context.Context) error {
 	return group.Wait()
 }
 
-// endPass begins the next pass, or ends the export if there is none.
+// endPass begins the next pass. It ends the export instead if the pass was the last one, or if it was not
+// the first one and had no new lines.
 func (x *nativeExporter) endPass() {
 	s := &x.state
 	s.Manifest.Until = s.Next
@@ -235,10 +239,10 @@ func (x *nativeExporter) add(ctx context.Context, page siteapi.NativePage) error
 		x.began = true
 		x.progress.Begin(int64(x.lines()), int64(page.Records))
 	}
-	kept, lines := page.Lines[:0], 0 // in the memory of the page: the lines that are kept only move forward
+	kept, lines := page.Lines[:0], 0 // kept overwrites page.Lines, but only bytes that have been read
 	for line := range bytes.Lines(page.Lines) {
 		part, isPart := partOf(line)
-		// A pass has all parts of a record that has changed.
+		// A pass has all parts of a record that has changed, also those that were exported before.
 		if isPart || changedSince(line, cmp.Or(s.Since, s.Next)) {
 			sum := sha256.Sum256(line)
 			digest := hex.EncodeToString(sum[:8])
@@ -300,8 +304,9 @@ func (x *nativeExporter) lines() (n int) {
 	return n
 }
 
-// changedSince reports whether a line seems to have a version from a time or later. Both are in the
-// layout of the native format. It may be wrong, because a body may have the same words.
+// changedSince reports whether the last member "updated" in a line is the time since or later. Both times
+// are in the layout of the native format. The result can be wrong, because the body of a version can have
+// a member of the same name.
 func changedSince(line []byte, since string) bool {
 	const member = `"updated":"`
 	// The last member is searched from the beginning: bytes.LastIndex takes longer by far.
@@ -315,16 +320,16 @@ func changedSince(line []byte, since string) bool {
 	}
 }
 
-// partOf returns the number of the part of a record that a line is. isPart is false if the line is a whole
-// record.
+// partOf returns the number of the part if a line is a part of a record. isPart is false if the line is a
+// whole record.
 func partOf(line []byte) (part int, isPart bool) {
-	head, _, _ := bytes.Cut(line, []byte(`,"versions":[`)) // an id has no quotes without a backslash
+	head, _, _ := bytes.Cut(line, []byte(`,"versions":[`)) // not in an id, where a quote has a backslash
 	_, number, isPart := bytes.Cut(head, []byte(`,"part":`))
 	part, _ = strconv.Atoi(string(number)) // 0 if it is no part
 	return part, isPart
 }
 
-// typeOf returns the type of a line.
+// typeOf returns the type of the record in a line, or "?" if the line does not begin with a type.
 func typeOf(line []byte) string {
 	rest, ok := bytes.CutPrefix(line, []byte(`{"type":"`))
 	if name, _, found := bytes.Cut(rest, []byte(`"`)); ok && found {

@@ -9,11 +9,12 @@ import (
 )
 
 // nativeReader reads the pages of a pass over a site. It requests the next page as soon as it knows
-// where that begins, so the site reads records from its storage while a page is sent.
+// where that page begins, so the site reads records from its storage while a page is sent.
 type nativeReader struct {
 	site  *siteapi.Client
 	since string
-	// group runs the requests. It must end after the context of read.
+	// group runs the requests. They end with the context that read gets, which must be canceled if read
+	// fails.
 	group *errgroup.Group
 }
 
@@ -55,7 +56,7 @@ func (r *nativeReader) read(ctx context.Context, after string, handle func(sitea
 type nativeRequest struct {
 	after  string
 	cancel context.CancelFunc
-	// next has the first announced Next of the page.
+	// next gets the Next of the page when the site first announces it, before the page is complete.
 	next chan string
 	// page and err are set when done is closed.
 	done chan struct{}
@@ -72,7 +73,7 @@ func (r *nativeReader) request(ctx context.Context, after string) *nativeRequest
 		request.page, request.err = r.site.ExportNative(ctx, after, r.since, func(next string) {
 			select {
 			case request.next <- next:
-			default: // of a repeated request: read compares Next of the page
+			default: // a repeated request announced it: read compares it with the Next of the page
 			}
 		})
 		return nil

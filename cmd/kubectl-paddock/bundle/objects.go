@@ -10,12 +10,13 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 )
 
-// annotationPrefix begins the annotations and labels of Paddock. Others can have any content.
+// annotationPrefix begins the names of Paddock's annotations and labels. Annotations and labels with other
+// names can have any content.
 const annotationPrefix = "paddock.health/"
 
-// Site returns the object of a Site without the parts that other clients write: annotations, labels
-// and managed fields. A key set and the query of a discovery document are removed, because their
-// authors may have put secrets into them.
+// Site returns the object of a Site without managed fields, and with Paddock's own annotations and
+// labels only, because other clients can write anything into the rest. The key sets of issuers are
+// redacted, and their discovery URLs have no path and query, because these can contain secrets.
 func Site(site *v1alpha1.Site) *v1alpha1.Site {
 	selected := site.DeepCopy()
 	selected.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Site"}
@@ -40,7 +41,7 @@ func metaOf(from metav1.ObjectMeta) metav1.ObjectMeta {
 	}
 }
 
-// own returns the entries of Paddock.
+// own returns the entries whose names begin with annotationPrefix.
 func own(from map[string]string) map[string]string {
 	selected := map[string]string{}
 	for name, value := range from {
@@ -51,8 +52,8 @@ func own(from map[string]string) map[string]string {
 	return selected
 }
 
-// Webhook is the part of a Webhook that a support bundle has. It omits the path of the URL, the names
-// of fields, and description and extensions, which can have any content.
+// Webhook is the part of a Webhook that a support bundle has. It omits the path of the URL, and fields,
+// description and extensions, which can have any content.
 type Webhook struct {
 	Namespace string                 `json:"namespace"`
 	Name      string                 `json:"name"`
@@ -151,8 +152,8 @@ type Event struct {
 	LastSeen  metav1.Time `json:"lastSeen"`
 }
 
-// databaseNames are the names of databases that the controller provisions. All objects of one have its
-// name.
+// databaseNames are the names of databases that the controller provisions. All objects of a database have
+// its name.
 var databaseNames = []string{"paddock-postgres", "paddock-postgres-b"}
 
 // brokenGlass is the reason of Events about callers that bypass the privacy rules of a Site. Their

@@ -9,8 +9,8 @@ import (
 const redacted = "REDACTED"
 
 // secrets match values that must not be in a bundle, wherever they are: signing secrets of webhooks,
-// JSON Web Tokens, PEM blocks, and bearer tokens. They are a second line of defence: the parts of
-// objects that can have secrets or records are not collected.
+// JSON Web Tokens, PEM blocks, and bearer tokens. They are an additional precaution: the parts of
+// objects that usually have secrets or records are not collected.
 var secrets = []*regexp.Regexp{
 	regexp.MustCompile(`whs[ek][a-z]*_[A-Za-z0-9+/=_-]+`),
 	regexp.MustCompile(`eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]*)?`),
@@ -30,7 +30,7 @@ func Redact(text string) string {
 }
 
 // Origin returns the scheme and host of a URL, without the path and query, which often contain
-// secrets of receivers.
+// secrets of receivers. If address is not a URL with a host, it returns a placeholder.
 func Origin(address string) string {
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.Host == "" {

@@ -50,7 +50,8 @@ func (f *siteFlags) check() error {
 	return nil
 }
 
-// checkURL returns an error if the value of a flag is not an http or https URL.
+// checkURL returns an error if the value of a flag is not an http or https URL. The value of --server must
+// not have a query either.
 func checkURL(command *cobra.Command, flag, value string) error {
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.RawQuery != "" && flag == "server" {

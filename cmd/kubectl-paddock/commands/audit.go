@@ -20,7 +20,7 @@ const (
 	maxEntries     = 1000
 )
 
-// auditFilters are the flags of audit that are parameters of the query, by the name of both.
+// auditFilters are the flags of audit that are also parameters of the query, with the same name.
 var auditFilters = []struct{ name, help string }{
 	{"entity", "this record, such as Patient/rex, or its URL"},
 	{"agent", "the caller of exactly this name"},

@@ -165,7 +165,8 @@ func (a *app) importDirectory(command *cobra.Command, site *openSite, directory 
 	return nil
 }
 
-// openBulk finds a Site, and makes what shows the progress of an export or an import.
+// openBulk finds a Site and makes a client for it, and the Progress of an export or an import, which also
+// shows that requests are sent again.
 func (a *app) openBulk(command *cobra.Command, flags *siteFlags, name string) (*openSite, *bulk.Progress, error) {
 	opened, err := a.open(command.Context(), flags, name)
 	if err != nil {

@@ -57,7 +57,7 @@ func (a *app) namespace() (string, error) {
 	return namespace, nil
 }
 
-// sites returns the Sites of a namespace, or of all if it is empty.
+// sites returns the Sites of a namespace, or of all namespaces if namespace is empty.
 func (c *cluster) sites(ctx context.Context, namespace string) ([]v1alpha1.Site, error) {
 	var sites []v1alpha1.Site
 	err := c.each(ctx, siteResource.Resource, namespace, func(object *unstructured.Unstructured) error {
@@ -69,7 +69,7 @@ func (c *cluster) sites(ctx context.Context, namespace string) ([]v1alpha1.Site,
 	return sites, err
 }
 
-// webhooks returns the Webhooks of a namespace, or of all if it is empty.
+// webhooks returns the Webhooks of a namespace, or of all namespaces if namespace is empty.
 func (c *cluster) webhooks(ctx context.Context, namespace string) ([]v1alpha1.Webhook, error) {
 	var hooks []v1alpha1.Webhook
 	err := c.each(ctx, webhookResource.Resource, namespace, func(object *unstructured.Unstructured) error {

@@ -98,12 +98,13 @@ func (a *app) root() *cobra.Command {
 	a.kube.AddFlags(root.PersistentFlags())
 	root.AddCommand(a.statusCommand(), a.tokenCommand(), a.reportCommand(), a.slotsCommand(), a.webhooksCommand(), a.auditCommand(),
 		a.exportCommand(), a.importCommand(), a.restoreCommand(), a.eraseCommand(), a.moveCommand(), a.resetCommand())
-	// Errors only if the flag does not exist.
+	// It returns an error only if the flag does not exist.
 	_ = root.RegisterFlagCompletionFunc("namespace", a.completeNamespaces)
 	return root
 }
 
-// unknownCommand returns the error of a command that only has subcommands.
+// unknownCommand is the check of the arguments of a command that only has subcommands: an argument is an
+// unknown subcommand.
 func unknownCommand(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

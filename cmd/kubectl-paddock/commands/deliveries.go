@@ -65,7 +65,7 @@ func (d delivery) outcome() string {
 }
 
 // failure returns an error if the receiver has not accepted the delivery. wait is how long the
-// caller waited for an attempt; if it is 0, a delivery without attempt is no failure.
+// caller waited for an attempt. If it is 0, failure returns nil.
 func (d delivery) failure(wait time.Duration) error {
 	switch {
 	case d.Status == "delivered" || wait == 0:
@@ -157,12 +157,12 @@ type tail struct {
 	// seen is the state that was printed of each delivery.
 	seen map[string]string
 	// from is the time of acceptance from which deliveries are listed. Pending deliveries that are older
-	// than those that begin has listed are not followed.
+	// than those that begin has read are not followed.
 	from time.Time
 }
 
-// begin prints the last deliveries, oldest first. It marks older ones as seen that list returns too. Errors:
-// *siteapi.Error.
+// begin prints the last deliveries, oldest first. It marks older deliveries that list returns as seen, so
+// that run does not print them. Errors: *siteapi.Error.
 func (t *tail) begin(ctx context.Context, lines int) error {
 	var page struct{ Data []delivery }
 	query := url.Values{"page": {"0"}, "pageSize": {strconv.Itoa(max(lines, 1))}}
@@ -182,7 +182,7 @@ func (t *tail) begin(ctx context.Context, lines int) error {
 	if err != nil {
 		return err
 	}
-	newest := *page.Data[0].AcceptedAt // from would be zero without it
+	newest := *page.Data[0].AcceptedAt // it is not nil, because from is not zero
 	for _, d := range found {
 		if _, printed := t.seen[d.DeliveryID]; !printed && d.AcceptedAt != nil && !d.AcceptedAt.After(newest) {
 			t.seen[d.DeliveryID] = d.state()
@@ -227,7 +227,8 @@ func (t *tail) run(ctx context.Context) error {
 	}
 }
 
-// advance moves from past deliveries that have ended and forgets them.
+// advance moves from to the oldest pending delivery, or to lateness before the newest delivery if that is
+// earlier. It never moves from back. It removes deliveries that were not found from seen.
 func (t *tail) advance(found []delivery) {
 	if len(found) == 0 || found[0].AcceptedAt == nil {
 		return

@@ -112,8 +112,8 @@ progress. The command can be interrupted: without --to, it shows the move in pro
 	return command
 }
 
-// currentMove returns namespace and name of the SiteMove of a Site that has begun and not ended, else of
-// one that waits to begin, else "".
+// currentMove returns the namespace and name of the SiteMove in status.move of a Site. If there is none, it
+// returns those of a SiteMove of the Site that waits to begin, or "".
 func (c *cluster) currentMove(ctx context.Context, site *v1alpha1.Site) (namespace, name string, err error) {
 	if site.Status.Move != nil {
 		return site.Status.Move.NamespaceOr(site.Namespace), site.Status.Move.Name, nil

@@ -17,9 +17,10 @@ var roleBindingResource = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
 // paddockRoles is the prefix of the names of Paddock's ClusterRoles.
 const paddockRoles = "paddock-"
 
-// checkBindings checks that callers of a site keep their rights when it moves to another namespace: each
-// subject that has a ClusterRole of Paddock by a RoleBinding in the former namespace must have it in the
-// new one. With create, it creates the RoleBindings that are missing.
+// checkBindings checks that callers of a site keep their rights when the site moves to another namespace:
+// each subject that has a ClusterRole of Paddock by a RoleBinding in the former namespace must have it in
+// the new one. If RoleBindings are missing, checkBindings creates them with create, and returns an error
+// otherwise.
 func (a *app) checkBindings(ctx context.Context, c *cluster, from, to string, create bool) error {
 	before, err := c.roleBindings(ctx, from)
 	if err != nil {
@@ -64,8 +65,8 @@ func (a *app) checkBindings(ctx context.Context, c *cluster, from, to string, cr
 	return nil
 }
 
-// freeName returns a name that none of the RoleBindings has: name, followed by the namespace from which it is
-// copied if it must be.
+// freeName returns a name that none of the RoleBindings has. It appends the namespace from to name as often
+// as necessary.
 func freeName(bindings []rbacv1.RoleBinding, name, from string) string {
 	for slices.ContainsFunc(bindings, func(b rbacv1.RoleBinding) bool { return b.Name == name }) {
 		name += "-" + from

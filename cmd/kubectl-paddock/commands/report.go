@@ -18,8 +18,8 @@ import (
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bundle"
 )
 
-// podSelectors select the Pods of a report: Paddock's own, those of provisioned databases, and those
-// that CloudNativePG runs for one.
+// podSelectors select the Pods of a report: those of Paddock, and those of provisioned databases. The Pods
+// that CloudNativePG runs do not have the label app.kubernetes.io/part-of=paddock.
 var podSelectors = []string{"app.kubernetes.io/part-of=paddock", "cnpg.io/cluster in (paddock-postgres, paddock-postgres-b)"}
 
 // definitions is the resource of CustomResourceDefinitions.
@@ -122,7 +122,7 @@ func (r *report) collect(ctx context.Context, system string) error {
 	return ctx.Err()
 }
 
-// pods returns the Pods of the report, and their names with their namespaces.
+// pods returns the Pods of the report. listed has their names in the form namespace/name.
 func (r *report) pods(ctx context.Context, c *cluster, namespaces []string) (selected []bundle.Pod, listed map[string]bool) {
 	selected, listed = []bundle.Pod{}, map[string]bool{}
 	for _, namespace := range namespaces {

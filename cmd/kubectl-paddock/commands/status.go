@@ -14,7 +14,7 @@ import (
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/output"
 )
 
-// siteState is the state of a Site at a glance.
+// siteState is what the command status shows of a Site.
 type siteState struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -27,7 +27,7 @@ type siteState struct {
 	Message string `json:"message,omitempty"`
 	// NearLimit is the message of the condition StorageNearLimit while it is true.
 	NearLimit string `json:"nearLimit,omitempty"`
-	// Limits are the limits that the Site sets. Others have their defaults.
+	// Limits are the limits that the Site sets. A limit that it does not set has its default.
 	Limits        v1alpha1.Limits          `json:"limits"`
 	ClusterLimits *v1alpha1.ClusterStorage `json:"clusterLimits,omitempty"`
 	// Deliveries is nil if the Webhooks could not be read.
@@ -92,7 +92,7 @@ func atMostSite(all *bool) cobra.PositionalArgs {
 	}
 }
 
-// readSites returns the Site of args, or the Sites of the namespace, or those of all namespaces, by
+// readSites returns the Site of args, or the Sites of the namespace, or those of all namespaces, sorted by
 // namespace and name. The Webhooks are nil if they could not be read.
 func (a *app) readSites(command *cobra.Command, args []string, all bool) ([]v1alpha1.Site, []v1alpha1.Webhook, error) {
 	ctx := command.Context()

@@ -21,7 +21,8 @@ const (
 	// minTokenLife is the shortest life of a token that kube-apiserver issues.
 	minTokenLife = 10 * time.Minute
 	// minRenewalPause and maxRenewalPause are the minimum and maximum delay before a failed renewal is
-	// tried again. The delay doubles with each failure.
+	// tried again. The delay doubles with each failure. minRenewalPause is also the minimum delay between
+	// two renewals.
 	minRenewalPause, maxRenewalPause = time.Second, time.Minute
 )
 
@@ -154,7 +155,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// writeToken replaces a file with a token, so that readers see the old or the new one.
+// writeToken replaces the token in a file, so that readers see the old or the new token.
 func writeToken(path string, made issuedToken) error {
 	temporary, err := os.CreateTemp(filepath.Dir(path), ".token-*") // with the mode 0600
 	if err != nil {

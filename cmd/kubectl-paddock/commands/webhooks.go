@@ -40,7 +40,7 @@ func webhookID(site *v1alpha1.Site, webhook string) string {
 	return v1alpha1.ResourceID(webhookResource.Resource, site.Namespace, webhook)
 }
 
-// webhookState is a webhook at a glance.
+// webhookState is what the command list shows of a webhook.
 type webhookState struct {
 	Name      string             `json:"name"`
 	ID        string             `json:"id"`
@@ -272,8 +272,9 @@ right to create webhooks/deliveries of the group paddock.health.`,
 	return command
 }
 
-// awaitAttempt returns a delivery after its first attempt, or as it is after wait. The log does not
-// have a delivery until its event is handed on.
+// awaitAttempt returns a delivery after its first attempt, or in the state that it has after wait. A
+// response 404 is an error only after wait, because the site adds a delivery to the log later than it
+// accepts the event.
 func (s *openSite) awaitAttempt(ctx context.Context, sent delivery, wait time.Duration) (delivery, error) {
 	deadline := time.Now().Add(wait)
 	path := "webhook/" + url.PathEscape(sent.WebhookID) + "/delivery/" + url.PathEscape(sent.DeliveryID)

@@ -34,8 +34,8 @@ type Result struct {
 
 // Reset deletes the records, slots, event groups and calendars of a site that the caller can see, and
 // loads the demo clinic with the slots of the days around now. An interrupted Reset can be repeated.
-// Webhooks and webhook events stay. Errors: *siteapi.Error, and others for slots that the site refuses to
-// delete.
+// Webhooks and webhook events stay. After an error, the Result counts what was done before. Errors:
+// *siteapi.Error, but not for slots that the site refuses to delete.
 func Reset(ctx context.Context, api *siteapi.Client, now time.Time, zone *time.Location) (Result, error) {
 	var result Result
 	for _, remove := range []func(context.Context, *siteapi.Client) (int, error){removeSlots, removeGroups, removeFeeds, removeRecords} {
@@ -52,9 +52,9 @@ func Reset(ctx context.Context, api *siteapi.Client, now time.Time, zone *time.L
 	return result, clinic.LoadSlots(ctx, api.Send, now, zone)
 }
 
-// removeRecords deletes all FHIR records, those that refer to others before these. A site that
-// enforces references refuses to delete a record while another refers to it, so the types are
-// visited again until nothing is left, or nothing can be deleted.
+// removeRecords deletes all FHIR records, type by type, the types that refer to other types first. A
+// site that enforces references refuses to delete a record while another record refers to it. The
+// types are therefore visited again until no record is left, or no record can be deleted.
 func removeRecords(ctx context.Context, api *siteapi.Client) (total int, err error) {
 	for {
 		deleted, refused, err := removeOnce(ctx, api)
@@ -139,8 +139,8 @@ type slot struct {
 	ID string `json:"availabilitySlotId"`
 }
 
-// removeBatch deletes slots by one request, in which each is deleted or refused alone. Slots that do not
-// exist any more are not counted.
+// removeBatch deletes slots by one request. The site deletes or refuses each slot independently of the
+// other slots. Slots that do not exist any more are not counted.
 func removeBatch(ctx context.Context, api *siteapi.Client, slots []slot) (deleted int, err error) {
 	deletions := make([]map[string]string, len(slots))
 	for i, slot := range slots {

@@ -22,7 +22,8 @@ const (
 	maxRetryWait = time.Minute
 	// retryWait is the wait before a request is sent again if there is no Retry-After.
 	retryWait = 2 * time.Second
-	// maxUnreachable is how long a request is repeated after the first attempt that did not reach the site.
+	// maxUnreachable is how long a request is repeated after an attempt without a complete response, if
+	// the following attempts get no response either.
 	maxUnreachable = 5 * time.Minute
 )
 
@@ -37,7 +38,7 @@ type Export struct {
 	Manifest *Manifest
 }
 
-// Manifest lists the files of an export. Bulk Data Access 2.0.
+// Manifest lists the files of an export, as defined by Bulk Data Access 2.0.
 type Manifest struct {
 	TransactionTime string         `json:"transactionTime"`
 	Request         string         `json:"request"`
@@ -159,9 +160,9 @@ type answer struct {
 	err *Error
 }
 
-// persist sends a request until it is answered with another status than 429 and 502 to 504. While the
-// site cannot be reached, it repeats the request for up to maxUnreachable. Errors: *Error, errTooLarge, and
-// that of the context.
+// persist sends a request. It repeats the request as long as the response has status 429 or 502 to 504.
+// While there is no complete response, it repeats the request for up to maxUnreachable, and then returns
+// the error of the last attempt. Errors: *Error, errTooLarge, and that of the context.
 func (c *Client) persist(ctx context.Context, method, path string, header http.Header, body []byte) (answer, error) {
 	return c.persistBegun(ctx, method, path, header, body, func(http.Header) {})
 }

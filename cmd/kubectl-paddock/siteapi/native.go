@@ -53,7 +53,7 @@ func (c *Client) ExportNative(ctx context.Context, after, since string, announce
 		return NativePage{}, fmt.Errorf("the site responded to an export without the header Paddock-Time")
 	}
 	page.Versions, _ = strconv.Atoi(answer.header.Get("Paddock-Versions")) // only shown
-	page.Records, _ = strconv.Atoi(answer.header.Get("Paddock-Records"))   // likewise
+	page.Records, _ = strconv.Atoi(answer.header.Get("Paddock-Records"))   // only shown, too
 	return page, nil
 }
 

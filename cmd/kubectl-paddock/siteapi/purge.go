@@ -12,8 +12,8 @@ import (
 type Purged struct {
 	Time string `json:"time"`
 	// Records is the number of purged records by type. Shared is the number of records of the
-	// compartment that were not purged, because they are also about others, such as a Group with
-	// further members.
+	// compartment that were not purged, because they are also about other subjects, such as a Group
+	// with further members.
 	Records map[string]int `json:"records"`
 	Shared  int            `json:"shared"`
 	// Outside describes, for people, which copies of the data the purge does not reach, such as

@@ -60,7 +60,7 @@ func New(config Config) (*Client, error) {
 		own.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 		transport = own
 	}
-	// A redirect could lead the token to another server.
+	// A redirect could send the token to another server.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
 		base: strings.TrimSuffix(config.BaseURL, "/"), token: config.Token,

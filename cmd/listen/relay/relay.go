@@ -100,8 +100,7 @@ func (r *Relay) Run(ctx context.Context) error {
 }
 
 // follow forwards the deliveries of one connection until the connection ends. wait is the
-// Retry-After of the response, or zero. Errors: *refusal, and others after which Run connects
-// again.
+// Retry-After of the response, or zero. Errors: *refusal. After other errors, Run connects again.
 func (r *Relay) follow(ctx context.Context) (wait time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

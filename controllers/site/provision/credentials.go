@@ -86,8 +86,8 @@ func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (d
 	return dsn.Parse(data, v1alpha1.DSNKey)
 }
 
-// Password returns the password in the URI of a connection, or "" if the URI has none or is not that of
-// the Site's database, but for instance that of the database which the Site leaves by a SiteMove.
+// Password returns the password in the URI of a connection. It returns "" if the URI has no password, or is
+// that of another database than the Site's, such as the database that the Site leaves by a SiteMove.
 func Password(site *v1alpha1.Site, connection dsn.Connection) string {
 	address, err := url.Parse(connection.URI)
 	if err != nil || address.Hostname() != Host(site) {

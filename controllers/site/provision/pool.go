@@ -9,8 +9,9 @@ import (
 )
 
 // PoolName returns the name of all objects of a database of the template of a SiteClass. CloudNativePG
-// appends numbers to the names of Clusters, so PoolName does not end with one. It has at most 49 characters,
-// one less than CloudNativePG allows, because the SiteClass has at most 40 and the number at most 3.
+// appends numbers to the names of Clusters, so the name does not end with a number. It has at most 49
+// characters, one less than CloudNativePG allows: at most 40 of the name of the SiteClass, at most 3 of the
+// number, and 6 that are always the same.
 func PoolName(className string, number int) string {
 	return className + "-" + strconv.Itoa(number) + "-pool"
 }

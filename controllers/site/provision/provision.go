@@ -32,7 +32,7 @@ func NameOf(site *v1alpha1.Site) string {
 	return cmp.Or(site.Spec.Storage.Postgres.Provisioned.Name, Name)
 }
 
-// Other returns the name of a database that is not this one.
+// Other returns the one of Names that is not name.
 func Other(name string) string {
 	if name == Name {
 		return SecondName
@@ -67,8 +67,8 @@ type Options struct {
 	Certificate string
 }
 
-// Render returns the objects of the Site's database, except its Secret. Objects with data have no
-// owner, so that they are not deleted with the Site.
+// Render returns the objects of the Site's database, except its Secret. They have no owner, so that
+// neither the data nor the other objects are deleted with the Site.
 func Render(site *v1alpha1.Site, o Options) []client.Object {
 	if site.Spec.Storage.Postgres.Provisioned.Engine == v1alpha1.EngineCloudNativePG {
 		return cloudNativePG(site, o)

@@ -64,8 +64,8 @@ func settings(spec *v1alpha1.ProvisionedPostgres) map[string]string {
 	memory, sure := need.Limits.Memory().Value()/megabyte, need.Requests.Memory().Value()/megabyte
 	volume := spec.Storage.Size.Value() / megabyte
 	return map[string]string{
-		// PostgreSQL manual, 19.4.1: a quarter of the memory, here of the limit, but not more than is
-		// reserved. The page cache uses the rest.
+		// PostgreSQL manual, 19.4.1: a quarter of the memory, here of the limit, but not more than the
+		// request. The page cache uses the rest.
 		"shared_buffers":       fmt.Sprintf("%dMB", min(memory/4, sure)),
 		"effective_cache_size": fmt.Sprintf("%dMB", memory*3/4),
 		// Fewer checkpoints, within the space of the volume.

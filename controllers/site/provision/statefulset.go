@@ -32,8 +32,9 @@ const (
 	recoveryChecks = 360
 )
 
-// statefulSet returns a StatefulSet of one Pod with one volume. The volume is not a
-// volumeClaimTemplate, because those are immutable and the volume can grow.
+// statefulSet returns a StatefulSet of one Pod with one volume, and the other objects of its
+// database. The volume is not in volumeClaimTemplates, because they are immutable and the volume can
+// grow.
 func statefulSet(site *v1alpha1.Site, o Options) []client.Object {
 	spec := site.Spec.Storage.Postgres.Provisioned
 	meta := about(site, o)
@@ -71,7 +72,8 @@ func statefulSet(site *v1alpha1.Site, o Options) []client.Object {
 			Spec: appsv1.StatefulSetSpec{
 				Replicas: ptr.To(int32(1)), ServiceName: meta.Name,
 				Selector: &metav1.LabelSelector{MatchLabels: selector(meta.Name)},
-				// Otherwise a Pod that is never ready would block its own replacement.
+				// With the default policy, a Pod that never becomes ready would not be replaced when the
+				// template changes.
 				PodManagementPolicy: appsv1.ParallelPodManagement,
 				Template:            podTemplate(meta, spec, o),
 			},
@@ -96,7 +98,7 @@ func podTemplate(meta metav1.ObjectMeta, spec *v1alpha1.ProvisionedPostgres, o O
 				{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: meta.Name}}},
 				{Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 					SecretName: meta.Name,
-					// Postgres rejects a key that is readable by others than its group.
+					// Postgres rejects a key that users outside of its group can read.
 					DefaultMode: ptr.To(int32(0o440)),
 					Items: []corev1.KeyToPath{
 						{Key: passwordKey, Path: passwordKey},
@@ -149,8 +151,8 @@ func container(spec *v1alpha1.ProvisionedPostgres, o Options) corev1.Container {
 	}
 }
 
-// isReady returns a probe by TCP, because the server listens only on a socket while the image
-// initializes a database.
+// isReady returns a probe that connects by TCP, because the server listens only on a Unix socket
+// while the image initializes a database.
 func isReady(period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{

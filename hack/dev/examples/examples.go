@@ -1,6 +1,6 @@
-// Package examples fetches HL7's official R4 examples, and the definitions that lie
-// among them (npm package hl7.fhir.r4.examples 4.0.1, CC0), and reads them. The
-// package itself is never committed: its integrity is pinned here instead.
+// Package examples fetches and reads the npm package hl7.fhir.r4.examples 4.0.1 (CC0), which has HL7's
+// official R4 examples and definitions. The npm package is not committed; its integrity is pinned
+// here.
 package examples
 
 import (
@@ -23,7 +23,7 @@ import (
 const (
 	name    = "hl7.fhir.r4.examples"
 	version = "4.0.1"
-	// integrity is the npm registry's (Subresource Integrity, W3C).
+	// integrity is the digest that the npm registry has for the package (Subresource Integrity, W3C).
 	integrity = "sha512-DXBdIZOeQaSKIgCU7w6HOC7sw/6BzylmipLkBW4f//pT+Bc94x+8LImwTdvaNThPJoOzpBzvxAzNqjeu3X/zLw=="
 )
 
@@ -31,12 +31,12 @@ const (
 type Example struct {
 	Type string
 	ID   string
-	// JSON as it was published.
+	// JSON is the resource as it was published.
 	JSON []byte
 }
 
-// Fetch makes sure that the package is in dir, unchanged, and returns its path.
-// It needs npm only when the package is not there yet.
+// Fetch makes sure that the package is in dir, unchanged, and returns its path. It runs npm to
+// download a package that is not there yet. A changed package is an error.
 func Fetch(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, name+"-"+version+".tgz")
 	err := verify(path)
@@ -100,8 +100,8 @@ func Load(path string, types ...string) ([]Example, error) {
 	return found, err
 }
 
-// Walk hands every file of the package to visit, by its name in the package, such
-// as StructureDefinition-Patient.json.
+// Walk calls visit with each file of the package at path. name is the name in the package, such as
+// StructureDefinition-Patient.json. Walk stops at the first error of visit.
 func Walk(path string, visit func(name string, text []byte) error) error {
 	file, err := os.Open(path)
 	if err != nil {

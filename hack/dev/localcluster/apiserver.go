@@ -18,8 +18,9 @@ omitStages: [RequestReceived]
 rules: [{level: Metadata}]
 `
 
-// admissionWithoutControllers lists the admission plugins that are off, because they are of no use, or refuse
-// everything, unless a controller does its share. cluster-controllers lacks only the one that releases volumes.
+// admissionWithoutControllers returns the admission plugins to turn off: those that need a controller
+// which does not run. Without the controller, they have no use or refuse requests. cluster-controllers
+// lacks only the controller that releases volumes.
 func admissionWithoutControllers(opts Options) []string {
 	const volumes = "StorageObjectInUseProtection"
 	switch opts.controllersName() {
@@ -80,8 +81,8 @@ func apiServerCommand(opts Options, ports portSet, paths paths, pki pki, admin *
 	return cmd, nil
 }
 
-// apiServerReady asks for the default namespace too: /readyz does not wait for it, but
-// whoever comes next counts on it.
+// apiServerReady returns nil when kube-apiserver is ready and has the namespace default. /readyz does
+// not wait for the namespace, but the programs that start next need it.
 func apiServerReady(ctx context.Context, client *http.Client, url string) error {
 	if err := getOK(ctx, client, url+"/readyz"); err != nil {
 		return err

@@ -29,19 +29,19 @@ const (
 	renewCABefore = leafLife + renewLeafBefore
 )
 
-// keyPair names a certificate and its private key, PEM both.
+// keyPair has the paths of a certificate and of its private key, both in PEM.
 type keyPair struct{ certFile, keyFile string }
 
 func pairAt(base string) keyPair { return keyPair{base + ".crt", base + ".key"} }
 
-// authority signs certificates. It is kept on disk, and replaced when it nears its end.
+// authority signs certificates. It is kept on disk, and replaced renewCABefore its end.
 type authority struct {
 	keyPair
 	cert *x509.Certificate
 	key  crypto.Signer
 }
 
-// leaf is what a certificate has to say.
+// leaf has the contents of the certificate of a client or server.
 type leaf struct {
 	commonName    string
 	organizations []string
@@ -73,8 +73,8 @@ func ensureAuthority(base, commonName string, now time.Time) (*authority, error)
 	return a, nil
 }
 
-// ensure keeps a certificate that says what l says at base: the one there if it will do for
-// a while longer, else a new one.
+// ensure returns a certificate for l that is stored at base. It keeps the stored certificate if that
+// stands until renewLeafBefore from now, and replaces it otherwise.
 func (a *authority) ensure(base string, l leaf, now time.Time) (keyPair, error) {
 	pair := pairAt(base)
 	have, _, err := pair.load()
@@ -94,7 +94,7 @@ func (a *authority) ensure(base string, l leaf, now time.Time) (keyPair, error) 
 	return pair, nil
 }
 
-// stands reports whether c is signed by a, says what l says, and holds at the given time.
+// stands reports whether c is signed by a, matches l, and is valid at the given time.
 func (a *authority) stands(c *x509.Certificate, l leaf, at time.Time) bool {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
@@ -157,8 +157,8 @@ func parseKey(encoded []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// load returns nothing, and no error, unless both files are there and belong together: a
-// crash may have come between writing one and the other.
+// load returns nil values, and no error, if a file is missing or the files do not belong together, as
+// after a crash between the writes of the two files.
 func (p keyPair) load() (*x509.Certificate, crypto.Signer, error) {
 	certPEM, err := os.ReadFile(p.certFile)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,7 +21,8 @@ import (
 // startTimeout is for a machine busy with other work; an idle one needs 5 s.
 const startTimeout = 2 * time.Minute
 
-// Cluster is a running control plane. Its processes die with the one that started them.
+// Cluster is a running control plane. The kernel kills its processes when the process that started
+// them ends.
 type Cluster struct {
 	paths   paths
 	pki     pki
@@ -38,8 +39,8 @@ type Cluster struct {
 	programs          []*Process
 }
 
-// Start brings a control plane up over opts.Dir, new or with the data of an earlier one, and
-// returns when it answers. ctx bounds the start, not the life of the cluster: Stop ends that.
+// Start starts a control plane with its state in opts.Dir, new or with the data of an earlier one, and
+// returns when it is ready. ctx limits only the start; Stop ends the control plane.
 // Errors: *dirlock.HeldError for the folder of a running control plane.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	opts, err := opts.complete()
@@ -84,7 +85,8 @@ func (c *Cluster) start(ctx context.Context, opts Options) error {
 	return nil
 }
 
-// takeDir makes the folder ours and ends what a crashed owner may have left running in it.
+// takeDir locks the folder for this process, ends processes that a crashed owner may have left running
+// in it, and rotates the logs.
 func (c *Cluster) takeDir(ctx context.Context) error {
 	if err := c.paths.create(); err != nil {
 		return err
@@ -138,7 +140,7 @@ func (c *Cluster) process(cmd command, opts Options) *Process {
 	}
 }
 
-// processes lists them in the order they start in.
+// processes returns the processes of the control plane in the order in which they start.
 func (c *Cluster) processes() []*Process {
 	var all []*Process
 	for _, p := range []*Process{c.etcd, c.apiServer, c.controllerManager} {
@@ -149,9 +151,9 @@ func (c *Cluster) processes() []*Process {
 	return all
 }
 
-// Stop ends the programs, all at once, then the processes of the control plane, those that depend on
-// others first, and gives the folder back.
-// Data, ports and certificates stay for the next Start. Stopping again changes nothing.
+// Stop ends the programs, all at once, then the processes of the control plane in the reverse order of
+// their start, and releases the lock of the folder. Data, ports and certificates stay for the next
+// Start. Stopping again changes nothing.
 func (c *Cluster) Stop() error { return c.stop() }
 
 func (c *Cluster) stopAll() error {
@@ -177,7 +179,8 @@ func (c *Cluster) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// endAPIServer minds that kube-apiserver cannot finish its shutdown without etcd.
+// endAPIServer stops kube-apiserver, which needs etcd for its shutdown: it resumes a paused etcd. It
+// kills kube-apiserver if etcd does not run.
 func (c *Cluster) endAPIServer() error {
 	if c.etcd.Resume() == nil {
 		return c.apiServer.end()
@@ -188,12 +191,12 @@ func (c *Cluster) endAPIServer() error {
 	return nil
 }
 
-// Config authenticates as a cluster administrator (group system:masters), with client-go's
-// own rate limits off.
+// Config returns the configuration of a client that is a cluster administrator (group system:masters)
+// and has no rate limit of client-go.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// UserConfig authenticates as user, a member of groups, by a client certificate made for
-// the purpose. What the user may do is up to RBAC.
+// UserConfig returns the configuration of a client that is a user, a member of groups, by a new client
+// certificate. It grants no rights: these come from RBAC.
 func (c *Cluster) UserConfig(user string, groups ...string) (*rest.Config, error) {
 	return c.pki.userConfig(c.config, user, groups)
 }
@@ -208,11 +211,11 @@ func (c *Cluster) AuditLog() string { return c.paths.auditLog() }
 // kube-apiserver proxies to it.
 func (c *Cluster) FrontProxyCAFile() string { return c.pki.frontProxy.certFile }
 
-// FrontProxyClientCert and FrontProxyClientKey are the paths of the certificate, and its key,
-// that kube-apiserver presents to aggregated API servers.
+// FrontProxyClientCert is the path of the certificate that kube-apiserver presents to aggregated API
+// servers.
 func (c *Cluster) FrontProxyClientCert() string { return c.pki.proxyClient.certFile }
 
-// FrontProxyClientKey is described at FrontProxyClientCert.
+// FrontProxyClientKey is the path of the key of FrontProxyClientCert.
 func (c *Cluster) FrontProxyClientKey() string { return c.pki.proxyClient.keyFile }
 
 // Etcd is the etcd process.

@@ -13,8 +13,9 @@ const (
 	nameControllers = "cluster-controllers"
 )
 
-// controllerManagerCommand gives every controller a service account of its own, as in any
-// real cluster: aggregated API servers then see who is asking.
+// controllerManagerCommand returns the command of the controllers, and writes their kubeconfig. In
+// kube-controller-manager, each controller uses a service account of its own, as in a real cluster, so
+// that aggregated API servers see which controller sends a request.
 func controllerManagerCommand(opts Options, paths paths, pki pki, ports portSet, admin *rest.Config) (command, error) {
 	name := opts.controllersName()
 	kubeconfig := paths.config(name)
@@ -43,7 +44,8 @@ func controllerManagerCommand(opts Options, paths paths, pki pki, ports portSet,
 	if err != nil {
 		return cmd, fmt.Errorf("prepare the readiness check of %s: %w", name, err)
 	}
-	// Its health endpoint answers before its controllers work; this account is the work of one.
+	// The health endpoint responds before the controllers work. One of them creates this service
+	// account.
 	account := admin.Host + "/api/v1/namespaces/default/serviceaccounts/default"
 	cmd.ready = func(ctx context.Context) error { return getOK(ctx, client, account) }
 	return cmd, nil

@@ -11,7 +11,7 @@ import (
 const (
 	nameEtcd   = "etcd"
 	etcdMember = "paddock-local"
-	// etcdQuota is the size at which etcd refuses writes: the default of etcd, made visible.
+	// etcdQuota is the size in bytes from which etcd refuses writes. It equals etcd's default.
 	etcdQuota = 2 << 30
 )
 

@@ -68,7 +68,7 @@ func (c *Cluster) SaveEtcd(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // it was read
+	defer func() { _ = response.Body.Close() }() // the caller has read what it needs
 	var snapshot []byte
 	for chunks := json.NewDecoder(response.Body); ; {
 		var chunk struct {
@@ -106,7 +106,7 @@ func (c *Cluster) callEtcd(ctx context.Context, client *http.Client, path, body 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }() // it was read
+	defer func() { _ = response.Body.Close() }() // the caller has read what it needs
 	if answer == nil {
 		return nil
 	}

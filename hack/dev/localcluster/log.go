@@ -15,7 +15,8 @@ const (
 	shownBytes = 64 << 10
 )
 
-// lastLines is the end of what a log got since the given offset, for an error message.
+// lastLines returns up to shownLines of the last lines that a log got since the given offset, for an
+// error message.
 func lastLines(path string, from int64) string {
 	content, err := readEnd(path, from)
 	if err != nil {
@@ -42,8 +43,8 @@ func readEnd(path string, from int64) ([]byte, error) {
 	return io.ReadAll(file)
 }
 
-// rotateLog keeps the log of the last start as <name>.previous, so that logs do not grow
-// for ever and what led to a crash can still be read.
+// rotateLog renames the log of the last start to <name>.previous. Logs therefore do not grow without
+// limit, and the log before a crash remains.
 func rotateLog(path string) error {
 	if err := os.Rename(path, path+".previous"); !errors.Is(err, fs.ErrNotExist) {
 		return err

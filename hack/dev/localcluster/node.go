@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// serviceRange is where Services get their addresses from, serviceAddress that of the
-// Service by which pods find the API server.
+// serviceRange is the range of the addresses of Services. serviceAddress is the address of the Service
+// kubernetes, by which pods reach kube-apiserver.
 const (
 	serviceRange   = "10.0.0.0/24"
 	serviceAddress = "10.0.0.1"
@@ -18,13 +18,14 @@ const (
 
 // Node says where the kubelet and the pods of this machine find the control plane.
 type Node struct {
-	// Address is one of the machine's own, not loopback. The API server listens on all of them.
+	// Address is an address of the machine that is not loopback. kube-apiserver listens on all
+	// addresses.
 	Address netip.Addr
-	// PodRange is where pods get their addresses from.
+	// PodRange is the range of the addresses of pods.
 	PodRange netip.Prefix
 }
 
-// addresses are those that the API server's certificate names beside loopback.
+// addresses returns the addresses, in addition to loopback, in the certificate of kube-apiserver.
 func (n *Node) addresses() []net.IP {
 	if n == nil {
 		return nil
@@ -32,8 +33,8 @@ func (n *Node) addresses() []net.IP {
 	return []net.IP{net.IP(n.Address.AsSlice()), net.ParseIP(serviceAddress)}
 }
 
-// apiServerArgs are for a cluster that has a node; without one, nothing but this machine's
-// programs reaches the API server, and no Service leads to it.
+// apiServerArgs returns flags of kube-apiserver. Without a node, only programs of this machine reach
+// kube-apiserver, and no Service leads to it.
 func (n *Node) apiServerArgs(pki pki) []string {
 	if n == nil {
 		return []string{
@@ -65,8 +66,9 @@ func (n *Node) controllerManagerArgs() []string {
 // CAFile is the certificate authority of clients and servers of the cluster.
 func (c *Cluster) CAFile() string { return c.pki.cluster.certFile }
 
-// ServingCertificate makes a certificate, signed by that authority, for a server with the
-// given names and addresses, and returns the paths of it and of its key.
+// ServingCertificate returns the paths of a certificate, and of its key, for a server with the given
+// names and addresses. The authority of CAFile signs the certificate. It is kept for later calls with
+// the same name.
 func (c *Cluster) ServingCertificate(name string, dnsNames []string, addresses ...netip.Addr) (certFile, keyFile string, err error) {
 	l := leaf{commonName: name, usages: serverUsage, dnsNames: dnsNames}
 	for _, address := range addresses {

@@ -15,21 +15,21 @@ const binDirVariable = "PADDOCK_BIN"
 
 // Options say where the control plane lives and what it consists of. Only Dir is required.
 type Options struct {
-	// Dir holds the state: etcd's data, keys and certificates, kubeconfig, ports, logs.
-	// Created when missing, for its owner's eyes only.
+	// Dir holds the state: etcd's data, keys and certificates, kubeconfig, ports, logs. It is created if
+	// missing, with the mode 0700.
 	Dir string
 	// BinDir holds etcd, kube-apiserver and the program of the controllers. Default: $PADDOCK_BIN,
 	// else bin/ of the Paddock module around the working directory.
 	BinDir string
 
-	// The ports on 127.0.0.1. Zero takes the one remembered in Dir, else a free one.
+	// The ports on 127.0.0.1. Zero means the port of the last start, which is stored in Dir, or a free
+	// port if there was none.
 	APIServerPort  int
 	EtcdClientPort int
 	EtcdPeerPort   int
 
-	// ControllerManager runs kube-controller-manager too: garbage collection, namespace
-	// deletion, quota, service accounts. Without it, the admission plugins that count on it
-	// are off.
+	// ControllerManager runs kube-controller-manager too: garbage collection, namespace deletion, quota,
+	// service accounts. Without it, the admission plugins that need its controllers are off.
 	ControllerManager bool
 	// Controllers runs cluster-controllers instead, which is built in a fraction of the time and has
 	// those controllers of kube-controller-manager that are of use without nodes and volumes.
@@ -39,8 +39,8 @@ type Options struct {
 	Node *Node
 	// AuditLog writes the metadata of every request to the file Cluster.AuditLog names.
 	AuditLog bool
-	// UnsafeNoFsync lets etcd acknowledge a write before it is on disk: it survives the death
-	// of every process, not that of the machine. For tests.
+	// UnsafeNoFsync lets etcd acknowledge a write before the write is on disk. The write survives a
+	// crash of processes, but not of the machine. For tests.
 	UnsafeNoFsync bool
 
 	// Out gets a line when a process is ready and when one had to be killed. Default: nowhere.

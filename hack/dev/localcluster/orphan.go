@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// child is what a later Start needs to recognise a process for certain: its id alone may
-// have gone to another program since.
+// child has what a later Start needs to recognise a process. The id alone does not suffice, because
+// another program may have got it since.
 type child struct {
 	PID        int    `json:"pid"`
 	StartTicks uint64 `json:"startTicks"`
@@ -46,14 +46,14 @@ func inspect(proc procfs.Proc) (child, error) {
 	if err != nil {
 		return child{}, err
 	}
-	// The kernel marks a binary that was rebuilt while it ran.
+	// The kernel adds this mark to the path of a binary that was replaced while it ran.
 	executable = strings.TrimSuffix(executable, " (deleted)")
 	return child{PID: proc.PID, StartTicks: stat.Starttime, Executable: executable}, nil
 }
 
-// endOrphan kills the recorded process if it is certainly ours: same id, start time and
-// executable, and dir on its command line. The kernel ends children with their parent, so
-// there is one only if that went wrong.
+// endOrphan kills the recorded process, if it still runs, and waits until it has ended. It kills only
+// a process with the same id, start time and executable, and with dir on its command line. The kernel
+// normally ends children with their parent, so there rarely is such a process.
 func endOrphan(ctx context.Context, file, dir string) error {
 	c, err := readChild(file)
 	if err != nil {
@@ -62,7 +62,7 @@ func endOrphan(ctx context.Context, file, dir string) error {
 	if c.PID == 0 {
 		return nil
 	}
-	process, err := os.FindProcess(c.PID) // a handle: it cannot come to mean another process
+	process, err := os.FindProcess(c.PID) // taken before the check, because this handle never refers to another process
 	if err != nil {
 		return fmt.Errorf("find process %d of the last start: %w", c.PID, err)
 	}
@@ -82,8 +82,8 @@ func endOrphan(ctx context.Context, file, dir string) error {
 	return nil
 }
 
-// readChild returns the zero child when there is no record, or one torn by a crash of the
-// machine, which no process survived.
+// readChild returns the zero child if there is no record. It does the same for an invalid record,
+// which is left by a crash of the machine, because no process survives such a crash.
 func readChild(file string) (child, error) {
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,7 +99,8 @@ func readChild(file string) (child, error) {
 	return c, nil
 }
 
-// livesIn reports whether the recorded process still runs, on the state in dir.
+// livesIn reports whether the recorded process still runs with a file or folder below dir on its
+// command line.
 func (c child) livesIn(dir string) bool {
 	proc, err := procfs.NewProc(c.PID)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 
 var errStopped = errors.New("the control plane was stopped: start it anew")
 
-// parentThread is the operating system thread that is the parent of all children. Linux
-// kills children when the thread that started them ends, rather than the process: this one
-// ends after them, or with the process.
+// parentThread is an operating system thread that starts all children. Linux kills a child when the
+// thread that started it ends, even if the process goes on. This thread ends after the children, or
+// with the process.
 type parentThread struct {
 	jobs chan func()
 	over chan struct{}

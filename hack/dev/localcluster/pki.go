@@ -16,7 +16,8 @@ import (
 	"k8s.io/client-go/util/keyutil"
 )
 
-// frontProxyName is what kube-apiserver calls itself towards aggregated API servers.
+// frontProxyName is the common name of the certificate that kube-apiserver presents to aggregated API
+// servers.
 const frontProxyName = "front-proxy-client"
 
 var (
@@ -25,8 +26,8 @@ var (
 	peerUsage   = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 )
 
-// pki is every key of the control plane. There are three authorities because each opens a
-// different door: the API, the front proxy's right to name any user, and etcd.
+// pki has all keys of the control plane. There are three authorities, because each grants something
+// else: access to the API, the front proxy's right to act as any user, and access to etcd.
 type pki struct {
 	cluster, frontProxy, etcd *authority
 
@@ -40,8 +41,8 @@ type pki struct {
 	serviceAccountKey string
 }
 
-// ensurePKI makes what is missing in dir or nears its end, and keeps the rest. The API
-// server has the given addresses beside loopback.
+// ensurePKI makes the keys and certificates that are missing in dir or soon expire, and keeps the
+// rest. The certificate of kube-apiserver has the given addresses in addition to loopback.
 func ensurePKI(dir string, addresses []net.IP, now time.Time) (pki, error) {
 	p := pki{serviceAccountKey: filepath.Join(dir, "service-account.key")}
 	for _, want := range []struct {
@@ -89,7 +90,8 @@ func ensurePKI(dir string, addresses []net.IP, now time.Time) (pki, error) {
 	return p, ensureKey(p.serviceAccountKey)
 }
 
-// ensureKey keeps the key that signs service account tokens: tokens outlive a restart.
+// ensureKey makes the key that signs service account tokens, unless it exists. Tokens are therefore
+// valid after a restart.
 func ensureKey(file string) error {
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -124,7 +126,7 @@ func (p pki) clientConfig(port int, client keyPair) (*rest.Config, error) {
 	return config, nil
 }
 
-// userConfig is like admin but for a user of the caller's making.
+// userConfig returns a copy of admin with a new client certificate for a user.
 func (p pki) userConfig(admin *rest.Config, user string, groups []string) (*rest.Config, error) {
 	issued, key, err := p.cluster.issue(leaf{commonName: user, organizations: groups, usages: clientUsage}, time.Now())
 	if err != nil {

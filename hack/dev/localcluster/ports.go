@@ -17,9 +17,8 @@ import (
 
 const host = "127.0.0.1"
 
-// Free ports are sought below 30000: Linux hands out 32768 and up for outgoing connections,
-// one of which could hold the port of a process that is down for a moment, and node ports
-// begin at 30000.
+// Free ports are chosen below 30000, where node ports begin. Linux uses ports from 32768 for outgoing
+// connections, and such a connection could take the port of a process that restarts.
 const (
 	lowestPort  = 20000
 	highestPort = 29999
@@ -27,7 +26,8 @@ const (
 
 const portPatience = 5 * time.Second
 
-// portSet is remembered from one start to the next, so that clients find the same addresses.
+// portSet has the ports of a control plane. They are stored for the next start, so that clients find
+// the same addresses.
 type portSet struct {
 	APIServer  int `json:"apiServer"`
 	EtcdClient int `json:"etcdClient"`
@@ -38,8 +38,9 @@ func (o Options) ports() portSet {
 	return portSet{APIServer: o.APIServerPort, EtcdClient: o.EtcdClientPort, EtcdPeer: o.EtcdPeerPort}
 }
 
-// choosePorts fills the zeroes of wanted from the file, then with free ports, and writes the
-// result back.
+// choosePorts returns wanted with each zero replaced by the port in the file, or by a free port if the
+// file has none. It writes the result to the file. It is an error if a port is in use for longer than
+// portPatience.
 func choosePorts(ctx context.Context, file string, wanted portSet) (portSet, error) {
 	remembered, err := readPorts(file)
 	if err != nil {
@@ -57,7 +58,7 @@ func choosePorts(ctx context.Context, file string, wanted portSet) (portSet, err
 		if *p.port == 0 {
 			*p.port = p.remembered
 		}
-		// Held until all three are chosen, so that no two are the same.
+		// The port stays open until all three are chosen, so that no two are the same.
 		listener, err := awaitListen(ctx, *p.port)
 		if err != nil {
 			return portSet{}, fmt.Errorf("take port: %w: free it or choose another one (%s remembers those of the last start)",
@@ -91,8 +92,8 @@ func readPorts(file string) (portSet, error) {
 	return ports, nil
 }
 
-// awaitListen is patient with a port that is taken: a killed process keeps its sockets for a
-// moment after its parent, and with it the lock on the folder, is gone.
+// awaitListen waits up to portPatience for a port that is in use. The children of a killed process
+// hold their sockets for a moment after its lock on the folder is free.
 func awaitListen(ctx context.Context, port int) (net.Listener, error) {
 	var listener net.Listener
 	var last error

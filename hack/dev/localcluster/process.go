@@ -25,14 +25,15 @@ const (
 // errNotRunning is the error of a signal to a process that has ended.
 var errNotRunning = errors.New("it is not running")
 
-// command is what to run and how to tell that it serves.
+// command is a program with its arguments. ready returns nil once the program serves.
 type command struct {
 	name  string
 	args  []string
 	ready func(context.Context) error
 }
 
-// Process is one program of the control plane. Tests break it: kill, pause, restart.
+// Process is a process of the control plane, or a program that StartProgram started. Tests kill, pause
+// and restart it.
 type Process struct {
 	command
 	path    string
@@ -46,15 +47,15 @@ type Process struct {
 	current *run
 }
 
-// run is one life of a process.
+// run is one run of a process, from its start to its end.
 type run struct {
 	process *os.Process
 	exited  chan struct{}
 	logFrom int64
 }
 
-// Restart starts the process again on the same ports and data and returns when it serves.
-// One that still runs is stopped first. ctx bounds the wait.
+// Restart stops the process if it runs, starts it again with the same ports and data, and returns when
+// it serves. ctx limits the wait for the start.
 func (p *Process) Restart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -74,7 +75,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// Pause stops the process in its tracks (SIGSTOP): connections stay open, nothing answers.
+// Pause stops the process by SIGSTOP, and returns when all its threads have stopped. Its connections
+// stay open and get no response until Resume.
 func (p *Process) Pause() error {
 	r := p.running()
 	if err := p.signal(r, syscall.SIGSTOP); err != nil {
@@ -90,8 +92,8 @@ func (p *Process) Pause() error {
 	return nil
 }
 
-// stopped reports whether all threads of a process have stopped. It is false if they cannot be
-// read, as when one of them ends meanwhile.
+// stopped reports whether all threads of a process have stopped. It returns false if the threads
+// cannot be read, for instance because one of them ends meanwhile.
 func stopped(pid int) bool {
 	threads, err := procfs.AllThreads(pid)
 	if err != nil {
@@ -108,7 +110,7 @@ func stopped(pid int) bool {
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.signal(p.running(), syscall.SIGCONT) }
 
-// Running reports whether the process lives; a paused one does.
+// Running reports whether the process has not ended. A paused process is running.
 func (p *Process) Running() bool { return p.running() != nil }
 
 // Pid is the process id, 0 when the process is not running.
@@ -119,8 +121,8 @@ func (p *Process) Pid() int {
 	return 0
 }
 
-// Exited is closed when the process that runs now ends, for whatever reason; at once when
-// none runs. After Restart ask again.
+// Exited returns a channel that is closed when the current run of the process ends. It is closed
+// already if the process does not run. After Restart, call Exited again.
 func (p *Process) Exited() <-chan struct{} {
 	if r := p.running(); r != nil {
 		return r.exited
@@ -176,7 +178,7 @@ func (p *Process) launch() (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own copy
 	end, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, err
@@ -187,11 +189,12 @@ func (p *Process) launch() (*run, error) {
 	if err := p.parents.start(cmd); err != nil {
 		return nil, err
 	}
-	// Before Wait, because until then the id is this child's even if it has ended.
+	// This comes before Wait: until Wait, no other process can get the id of the child, even if the
+	// child has ended.
 	recorded := recordChild(p.record, cmd.Process.Pid)
 	r := &run{process: cmd.Process, exited: make(chan struct{}), logFrom: end}
 	go func() {
-		_ = cmd.Wait() // how it ended is in its log; that it ended is what counts
+		_ = cmd.Wait() // the log says how the process ended
 		close(r.exited)
 	}()
 	p.mu.Lock()
@@ -214,13 +217,13 @@ func (p *Process) await(ctx context.Context, r *run) error {
 	return errors.Join(err, last)
 }
 
-// end stops the process: politely first, by force after the grace period.
+// end stops the process by SIGTERM, and after stopGrace by SIGKILL.
 func (p *Process) end() error {
 	r := p.running()
 	if r == nil {
 		return nil
 	}
-	// SIGCONT, or a paused process would not get to see SIGTERM.
+	// A paused process handles SIGTERM only after SIGCONT.
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
 		if err := r.process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return fmt.Errorf("stop %s: %w", p.name, err)

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// Program is a program to run beside the control plane, such as one of Paddock's own.
+// Program is a program to run next to the control plane, such as one of Paddock's own.
 type Program struct {
-	// Name tells its log and its pid file from those of others.
+	// Name is the base name of the log and of the pid file. It must be unique in the cluster.
 	Name string
-	// Path of the executable.
+	// Path is the path of the executable.
 	Path string
 	Args []string
 	// Env is added to this process's environment.
@@ -19,8 +19,8 @@ type Program struct {
 	Ready func(context.Context) error
 }
 
-// StartProgram starts a program and returns when it serves. It ends with the control plane,
-// before it, and can be broken like a process of it. A second program of a name is an error.
+// StartProgram starts a program and returns when it serves. Cluster.Stop ends the program before the
+// control plane. Tests can kill, pause and restart it. A second program of the same name is an error.
 func (c *Cluster) StartProgram(ctx context.Context, program Program) (*Process, error) {
 	for _, p := range c.programs {
 		if p.name == program.Name {
@@ -49,5 +49,5 @@ func (c *Cluster) StartProgram(ctx context.Context, program Program) (*Process, 
 // Dir is the folder that holds the state, for files that belong to it.
 func (c *Cluster) Dir() string { return c.paths.root() }
 
-// File is a path in that folder.
+// File returns the path of a file in Dir.
 func (c *Cluster) File(name string) string { return filepath.Join(c.Dir(), name) }

@@ -17,7 +17,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Claims returns the claims of a good token: of a subject, for an audience and a site.
+// Claims returns the claims of a good token of alice, for an audience and a site, that is valid for an
+// hour.
 func (i *Issuer) Claims(audience, siteID string) map[string]any {
 	now := time.Now().Unix()
 	return map[string]any{
@@ -35,7 +36,7 @@ func (i *Issuer) SignClaims(ctx context.Context, claims map[string]any) (string,
 	return i.Sign(ctx, Order{Claims: content})
 }
 
-// With returns claims with one changed; nil removes it.
+// With returns a copy of claims with one of them changed, or removed if value is nil.
 func With(claims map[string]any, name string, value any) map[string]any {
 	changed := maps.Clone(claims)
 	changed[name] = value
@@ -45,18 +46,18 @@ func With(claims map[string]any, name string, value any) map[string]any {
 	return changed
 }
 
-// ForeignTokens are those BadTokens that name no issuer of the site, or none at all. The last five
-// are no JWTs.
+// ForeignTokens has the names of those BadTokens whose issuer is not an issuer of the site, or that
+// have no issuer. The last five are not JWTs.
 var ForeignTokens = []string{
 	"another issuer", "the issuer with a slash", "the issuer without TLS", "no issuer", "an issuer that is a list",
 	"the cluster's issuer, not by it",
 	"two parts", "four parts", "five parts", "JSON", "one word",
 }
 
-// BadTokens returns tokens that a site must refuse, by what is wrong with them. The site
-// takes the issuer's tokens for the claims given, whose values all count. Other is an issuer
-// that the site does not know, and that uses the same key ids. Audience is the one that the
-// cluster's own tokens need.
+// BadTokens returns tokens that a site must refuse, by what is wrong with them. claims are those of a
+// token of i that the site accepts; the site must check each of them. other is an issuer that the site
+// does not know, and that uses the same key ids. audience is the audience that tokens of the cluster
+// need.
 func (i *Issuer) BadTokens(ctx context.Context, claims map[string]any, other *Issuer, audience string) (map[string]string, error) {
 	attacker, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -88,7 +89,7 @@ type forger struct {
 	attacker *rsa.PrivateKey
 }
 
-// signed makes tokens with valid signatures that say something wrong.
+// signed makes tokens with valid signatures and a wrong header or wrong claims.
 func (f *forger) signed(ctx context.Context, i, other *Issuer, audience string) error {
 	now := time.Now().Unix()
 	var many []string
@@ -229,7 +230,7 @@ func (f *forger) confused() error {
 	return nil
 }
 
-// forge signs the claims with a key of the attacker.
+// forge makes a token of the claims that is signed with another key than the issuer's.
 func (f *forger) forge(name string, algorithm jose.SignatureAlgorithm, key any, header map[string]any) error {
 	options := &jose.SignerOptions{}
 	for name, value := range header {
@@ -251,12 +252,12 @@ func (f *forger) forge(name string, algorithm jose.SignatureAlgorithm, key any, 
 	return err
 }
 
-// unsigned makes a token with any header and signature.
+// unsigned makes a token of the claims with the given header and signature.
 func (f *forger) unsigned(name string, header map[string]any, signature string) {
 	f.tokens[name] = encode(header) + "." + encode(f.claims) + "." + signature
 }
 
-// damaged makes tokens of a good one that are no longer whole.
+// damaged makes tokens by changing, adding to or cutting a good token.
 func (f *forger) damaged(good string) {
 	parts := strings.Split(good, ".")
 	changed := With(f.claims, "sub", "mallory")
@@ -277,7 +278,7 @@ func (f *forger) damaged(good string) {
 func encode(value any) string {
 	content, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // maps of strings, numbers and lists
+		panic(err) // the maps here have only strings, numbers and lists
 	}
 	return base64.RawURLEncoding.EncodeToString(content)
 }

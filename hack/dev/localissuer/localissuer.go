@@ -105,22 +105,22 @@ func (i *Issuer) Stop() error {
 	return i.process.Wait()
 }
 
-// Fetches returns how often its keys were fetched since it was started.
+// Fetches returns how often clients have fetched the keys of the issuer since it was started or resumed.
 func (i *Issuer) Fetches(ctx context.Context) (int, error) {
 	var counts struct{ Keys int }
 	err := i.call(ctx, http.MethodGet, "/test/fetches", nil, &counts)
 	return counts.Keys, err
 }
 
-// Rotate makes a key for an algorithm, which signs from now on, and returns its id. The
-// others are published as before.
+// Rotate makes a key for an algorithm, which signs from now on, and returns its id. The issuer still
+// publishes the earlier keys.
 func (i *Issuer) Rotate(ctx context.Context, algorithm jose.SignatureAlgorithm) (string, error) {
 	var made struct{ KID string }
 	err := i.call(ctx, http.MethodPost, "/test/rotate?alg="+string(algorithm), nil, &made)
 	return made.KID, err
 }
 
-// Retire publishes a key no longer.
+// Retire makes the issuer publish a key no longer.
 func (i *Issuer) Retire(ctx context.Context, keyID string) error {
 	return i.call(ctx, http.MethodPost, "/test/retire?kid="+url.QueryEscape(keyID), nil, nil)
 }
@@ -129,9 +129,9 @@ func (i *Issuer) Retire(ctx context.Context, keyID string) error {
 type Order struct {
 	// Key is the id of the key. Default: the newest.
 	Key string `json:"key,omitempty"`
-	// Header is added to alg and kid, which are the key's unless given here.
+	// Header has more header parameters. alg and kid are those of the key unless they are given here.
 	Header map[string]any `json:"header,omitempty"`
-	// Claims are a JSON value, as they are to be signed.
+	// Claims is the JSON value to sign.
 	Claims json.RawMessage `json:"claims"`
 }
 

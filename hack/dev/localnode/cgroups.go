@@ -25,9 +25,9 @@ func hierarchies() ([]string, error) {
 	return found, err
 }
 
-// prepareCgroups makes a cgroup in each hierarchy, moves this process to it, and mounts it where
-// the hierarchy was. In a cgroup namespace, that is all there is: what programs make is below
-// it, and can be told from the machine's own.
+// prepareCgroups makes a cgroup in each hierarchy, moves this process to it, and mounts it at the
+// mount point of the hierarchy. Processes in a cgroup namespace then see only this cgroup. The cgroups
+// that they make are below it, separate from those of the machine.
 func prepareCgroups() error {
 	found, err := hierarchies()
 	if err != nil {
@@ -51,8 +51,8 @@ func prepareCgroups() error {
 	return nil
 }
 
-// inheritCPUs fills in what version 1 leaves empty in a new cgroup, which can hold no process
-// until then.
+// inheritCPUs copies the CPUs and memory nodes of the parent to a new cgroup. Version 1 leaves both
+// empty, and such a cgroup can hold no process. It skips files that the parent does not have.
 func inheritCPUs(parent, own string) error {
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(parent, name))
@@ -69,7 +69,8 @@ func inheritCPUs(parent, own string) error {
 	return nil
 }
 
-// removeCgroups removes the cgroups of that name, or pattern, in which nothing runs.
+// removeCgroups removes the cgroups whose name matches a pattern. It skips cgroups in which processes
+// run.
 func removeCgroups(pattern string) error {
 	var errs []error
 	for _, depth := range []string{"", "*"} {
@@ -86,7 +87,7 @@ func removeCgroups(pattern string) error {
 	return errors.Join(errs...)
 }
 
-// removeCgroup minds that a cgroup goes only after those below it, and its files with it.
+// removeCgroup removes a cgroup after the cgroups below it. The kernel removes the files of a cgroup.
 func removeCgroup(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -10,12 +10,13 @@ import (
 	"text/template"
 )
 
-// configuration holds what programs and the cluster are told: templates over settings.
+// configuration has the templates of the configuration files of programs and of the objects of the
+// cluster.
 //
 //go:embed config
 var configuration embed.FS
 
-// settings fill the templates.
+// settings are the values for the templates.
 type settings struct {
 	Dir            string
 	CAFile         string

@@ -15,25 +15,26 @@ import (
 	"syscall"
 )
 
-// stageVariable tells the runs of one program apart: the one that somebody started, process 1
-// of the namespaces, and the one that does the work. cgroupVariable names the cgroup of the
-// containers, so that the first can remove it.
+// A program that calls Enclose runs three times: as a user started it, as process 1 of the namespaces
+// (stageInit), and as the run that does the work (stageInside). stageVariable is the environment
+// variable with the stage. cgroupVariable is the one with the name of the cgroup of the containers.
 const (
 	stageVariable  = "PADDOCK_NODE_STAGE"
 	cgroupVariable = "PADDOCK_NODE_CGROUP"
 
-	// cgroupPrefix comes before the id of the first, as it is outside.
+	// cgroupPrefix comes before the process id of the first run, outside the namespaces.
 	cgroupPrefix = "paddock-node-"
 
 	stageInit   = "init"
 	stageInside = "inside"
 )
 
-// Enclose starts the calling program over, with its arguments, in network, mount and process
-// namespaces of its own, and returns there. In the caller it ends the program when that one
-// has ended, with its exit code. However it ends, the kernel takes down with the namespaces
-// what a node leaves behind: containers, links, iptables rules and mounts. Large files in dir,
-// the node's folder, are removed; logs stay. Call it first of all in main.
+// Enclose starts the calling program again, with its arguments, in network, mount and process
+// namespaces of its own. It returns nil only in that new process. In the caller, it waits for the new
+// process, and exits with its exit code. When the new process ends, the kernel removes the namespaces
+// with the containers, links, iptables rules and mounts of the node. Before and after the run, Enclose
+// removes large files in dir, the node's folder; logs stay. It needs root. Call it in main before any
+// work that must not be done twice.
 func Enclose(dir string) error {
 	switch os.Getenv(stageVariable) {
 	case stageInside:
@@ -59,7 +60,8 @@ func Enclose(dir string) error {
 	return nil
 }
 
-// runEnclosed is the run that somebody started: it waits for the other two.
+// runEnclosed is the first run: it starts process 1 of the namespaces, and waits for its end. It
+// returns its exit code.
 func runEnclosed(cgroup string) (int, error) {
 	// The kernel ends the child with the thread that starts it.
 	runtime.LockOSThread()
@@ -86,8 +88,9 @@ func runEnclosed(cgroup string) (int, error) {
 	return code, errors.Join(err, removeCgroups(cgroup))
 }
 
-// initialize is process 1: it prepares the mounts, starts the program and collects the
-// processes that lose their parents, as any process 1 has to.
+// initialize is process 1 of the namespaces. It prepares the mounts and cgroups, starts the program,
+// and waits for all processes whose parents have ended, as a process 1 must. It returns the exit code
+// of the program.
 func initialize() (int, error) {
 	for _, prepare := range []func() error{prepareMounts, prepareCgroups} {
 		if err := prepare(); err != nil {
@@ -121,8 +124,8 @@ func initialize() (int, error) {
 	}
 }
 
-// forwardSignals hands requests to stop on to a process. A terminal's Ctrl-C reaches it
-// anyway; here it must only do no harm.
+// forwardSignals forwards SIGTERM to a process until stop is called. It ignores SIGINT, because a
+// terminal's Ctrl-C reaches the process directly.
 func forwardSignals(to *os.Process) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
@@ -139,7 +142,8 @@ func forwardSignals(to *os.Process) (stop func()) {
 	}
 }
 
-// removeState removes what is large of an earlier run. Its mounts went with its namespaces.
+// removeState removes the large folders of an earlier run. Their mounts ended with the namespaces of
+// that run.
 func removeState(dir string) error {
 	for _, name := range []string{dirContainerd, dirKubelet, dirVolumes, "etcd"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
@@ -149,7 +153,7 @@ func removeState(dir string) error {
 	return nil
 }
 
-// EnterCommand starts a shell inside the namespaces of the program that calls it.
+// EnterCommand returns a shell command that opens a shell inside the namespaces of the calling program.
 func EnterCommand() string {
 	return fmt.Sprintf("nsenter --target $(pgrep --parent %s) --net --mount --pid", strings.TrimPrefix(os.Getenv(cgroupVariable), cgroupPrefix))
 }

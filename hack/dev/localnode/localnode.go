@@ -20,7 +20,8 @@ import (
 const (
 	nodeName = "node"
 	volumes  = 8
-	// volumeSize is what folders promise, boundedSize what there is; in bytes.
+	// volumeSize is the capacity of the volumes in bytes, which is not enforced. boundedSize is that
+	// of the bounded volume, which is.
 	volumeSize  = 20 << 30
 	boundedSize = 1 << 30
 
@@ -55,14 +56,14 @@ type Node struct {
 	settings settings
 }
 
-// Address is what the node listens at: pods with the host's network, node ports.
+// Address returns the address of the node: of pods with the host's network, and of node ports.
 func (n *Node) Address() netip.Addr { return nodeAddress }
 
-// BoundedVolume is the folder that the one volume of the StorageClass "bounded" is.
+// BoundedVolume returns the folder of the only volume of the StorageClass "bounded".
 func (n *Node) BoundedVolume() string { return n.file(filepath.Join(dirVolumes, bounded)) }
 
-// Start starts a node, new, and returns when it is Ready and resolves names. Enclose has to
-// come first.
+// Start starts a new node, and returns when it is Ready and CoreDNS runs. Enclose must have been
+// called before.
 func Start(ctx context.Context, options Options) (*Node, error) {
 	if os.Getenv(stageVariable) != stageInside {
 		return nil, errors.New("start a node: it has no namespaces of its own: call Enclose first of all in main")
@@ -88,7 +89,7 @@ func Start(ctx context.Context, options Options) (*Node, error) {
 	return n, nil
 }
 
-// newNode starts the control plane.
+// newNode prepares the network and the volumes, and starts the control plane.
 func newNode(ctx context.Context, options Options) (*Node, error) {
 	dir, err := filepath.Abs(options.Dir)
 	if err != nil {
@@ -133,7 +134,7 @@ func newNode(ctx context.Context, options Options) (*Node, error) {
 
 func (n *Node) file(name string) string { return filepath.Join(n.settings.Dir, name) }
 
-// prepareServing makes the certificate by which the API server knows the kubelet.
+// prepareServing makes the serving certificate of the kubelet, which kube-apiserver verifies.
 func (n *Node) prepareServing(context.Context) error {
 	var err error
 	n.settings.CAFile = n.Cluster.CAFile()
@@ -141,7 +142,7 @@ func (n *Node) prepareServing(context.Context) error {
 	return err
 }
 
-// apply makes the objects that the node counts on.
+// apply makes the objects that the node needs, such as CoreDNS and the volumes.
 func (n *Node) apply(ctx context.Context) error {
 	if err := n.settings.render("cluster.yaml", n.file("cluster.yaml")); err != nil {
 		return err
@@ -168,6 +169,6 @@ func (n *Node) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return string(output), nil
 }
 
-// Stop ends the node's programs. Containers and all else that they made end with the
-// namespaces, when the program ends.
+// Stop ends the control plane and the other programs of the node. Containers, mounts and links end
+// with the namespaces, when the program that called Enclose ends.
 func (n *Node) Stop() error { return n.Cluster.Stop() }

@@ -13,8 +13,9 @@ import (
 // sockets, locks, network namespaces, results and links to logs there.
 var privateDirs = []string{"/run", "/var/lib", "/var/log"}
 
-// kernelSettings are what the kubelet sets for the whole machine. It gets files that say they
-// are set, and the machine keeps what it has.
+// kernelSettings are the settings that the kubelet sets for the whole machine. In the node's mount
+// namespace, files with these values cover the settings. The kubelet therefore changes nothing, and
+// the machine keeps its settings.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -41,7 +42,7 @@ func prepareMounts() error {
 	return coverKernelSettings()
 }
 
-// mountBounded mounts a file system that is full at so many bytes.
+// mountBounded mounts a file system in memory that can hold size bytes.
 func mountBounded(dir string, size int64) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

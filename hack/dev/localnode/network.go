@@ -10,7 +10,8 @@ import (
 	"os/exec"
 )
 
-// The node's network has no way out of its namespace, so these meet nothing of the machine's.
+// These addresses cannot collide with those of the machine's networks, because the node's network
+// namespace has no link to the outside.
 var (
 	nodeAddress = netip.MustParseAddr("172.31.255.1")
 	podRange    = netip.MustParsePrefix("10.244.0.0/24")
@@ -21,8 +22,8 @@ const (
 	dnsAddress   = "10.0.0.10"
 )
 
-// preparedNetwork are the commands that make it: a link that holds the node's address, and a
-// route for those of Services, which no link has.
+// preparedNetwork has the arguments of the ip commands that make the network: a link with the node's
+// address, and a default route, which the addresses of Services need because no link has them.
 var preparedNetwork = [][]string{
 	{"link", "set", "lo", "up"},
 	{"link", "add", "node0", "type", "veth", "peer", "name", "node1"},

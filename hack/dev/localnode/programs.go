@@ -43,8 +43,8 @@ func (n *Node) startContainerd(ctx context.Context) error {
 	return err
 }
 
-// ImportImages makes the images of archives (OCI or Docker) known to the node, under the
-// names in them.
+// ImportImages imports the images of archives (OCI or Docker) into the node, under the names in the
+// archives.
 func (n *Node) ImportImages(ctx context.Context, archives ...string) error {
 	for _, archive := range archives {
 		if err := n.ctr(ctx, "images", "import", archive); err != nil {
@@ -54,8 +54,8 @@ func (n *Node) ImportImages(ctx context.Context, archives ...string) error {
 	return nil
 }
 
-// KillContainer ends a container by SIGKILL, as a crash would. id is as the status of a pod
-// has it.
+// KillContainer ends a container by SIGKILL, as a crash would. id is the containerID in the status of
+// a pod.
 func (n *Node) KillContainer(ctx context.Context, id string) error {
 	return n.ctr(ctx, "tasks", "kill", "--signal", "SIGKILL", strings.TrimPrefix(id, "containerd://"))
 }
@@ -120,7 +120,7 @@ func (n *Node) start(ctx context.Context, name, health string, args ...string) e
 	return err
 }
 
-// credentials writes a kubeconfig of a user.
+// credentials writes a kubeconfig of a user, and returns its path.
 func (n *Node) credentials(user string, groups ...string) (string, error) {
 	config, err := n.Cluster.UserConfig(user, groups...)
 	if err != nil {
@@ -130,8 +130,8 @@ func (n *Node) credentials(user string, groups ...string) (string, error) {
 	return path, localcluster.WriteKubeconfig(path, config)
 }
 
-// healthClient asks programs on this machine whether they are well. The scheduler has a
-// certificate that it made for itself.
+// healthClient calls the health endpoints of programs on this machine. It verifies no certificate,
+// because that of the scheduler is self-signed.
 var healthClient = &http.Client{Transport: &http.Transport{
 	TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
 	DisableKeepAlives: true,

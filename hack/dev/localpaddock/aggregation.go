@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	// discoveryInterval and discoveryTimeout are for kube-apiserver to find the aggregated API.
+	// discoveryTimeout limits the wait until kube-apiserver has found the aggregated API.
+	// discoveryInterval is the pause between two checks.
 	discoveryInterval = 50 * time.Millisecond
 	discoveryTimeout  = 30 * time.Second
 )
@@ -31,7 +32,7 @@ const (
 type aggregation struct {
 	port       int
 	apiService apiregistrationv1.APIService
-	// certFile holds the certificate that is its own authority.
+	// certFile holds the self-signed certificate.
 	certFile, keyFile string
 }
 
@@ -56,7 +57,7 @@ func (p *Paddock) newAggregation(port int) (*aggregation, error) {
 	return a, errors.Join(os.WriteFile(a.certFile, certificate, 0o600), os.WriteFile(a.keyFile, key, 0o600))
 }
 
-// args are the flags that make an API server serve it.
+// args returns the flags that make an API server serve the aggregated API.
 func (a *aggregation) args() []string {
 	return []string{
 		"--serve", "facade,aggregated",
@@ -66,8 +67,8 @@ func (a *aggregation) args() []string {
 	}
 }
 
-// register makes kube-apiserver forward requests to it, and returns when its
-// discovery has the kinds. The Service leads to this machine instead of to pods.
+// register makes kube-apiserver forward requests to the aggregated API, and returns when the discovery
+// of kube-apiserver has its kinds. The Service leads to this machine instead of to pods.
 func (a *aggregation) register(ctx context.Context, p *Paddock) error {
 	service := &corev1.Service{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},

@@ -1,6 +1,5 @@
-// Package localpaddock runs Paddock's own programs beside a local control plane,
-// as the processes and with the rights that they have on a cluster. `make run`,
-// the acceptance tests and the benchmarks start it.
+// Package localpaddock runs Paddock's own programs next to a local control plane, with the rights that
+// they have on a cluster. `make run`, the acceptance tests and the benchmarks use it.
 package localpaddock
 
 import (
@@ -28,19 +27,22 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 )
 
-// localNetworks are where databases and issuers may be: this is no cluster, and nobody else's.
+// localNetworks are the addresses at which databases and issuers may be. Loopback is allowed, unlike
+// on a cluster, because databases and issuers run on this machine.
 const localNetworks = "127.0.0.0/8"
 
-// receiverNetworks are where receivers of webhooks may be: one address of the machine itself, so
-// that others are as private as in a cluster.
+// receiverNetworks are the addresses at which receivers of webhooks may be, in addition to public
+// ones. It is one address, so that tests can show that other loopback addresses are refused.
 const receiverNetworks = "127.0.0.1/32"
 
-// pageTokenSecret is the Secret for which the controller makes the key of page tokens.
+// pageTokenSecret is the Secret in which the controller stores the keys of page tokens, holds and
+// calendar feeds.
 const pageTokenSecret = "paddock-page-token-key"
 
 const (
-	// pageTokenInterval and pageTokenTimeout are for the controller to make that key. After a crash
-	// it waits up to 15 s for the lease of the controller before.
+	// pageTokenTimeout limits the wait until the controller has made the keys, and pageTokenInterval
+	// is the pause between two checks. After a crash, the controller first waits up to 15 s for the
+	// lease of its predecessor to expire.
 	pageTokenInterval = 50 * time.Millisecond
 	pageTokenTimeout  = time.Minute
 )
@@ -49,20 +51,20 @@ const (
 type Options struct {
 	// BinDir holds the programs and kubectl, SourceDir the repository's config/.
 	BinDir, SourceDir string
-	// Controllers, APIServers and Deliveries are how many of each to run. Default: one of each; a
-	// negative number of Deliveries is none.
+	// Controllers, APIServers and Deliveries are the numbers of controllers, API servers and delivery
+	// processes to run. Default: one of each. A negative number of Deliveries means none.
 	Controllers, APIServers, Deliveries int
-	// Port is that of the first API server on 127.0.0.1; 0: a free one.
+	// Port is the port of the first API server on 127.0.0.1. 0 means a free port.
 	Port int
-	// PublicURL is what links start with. Default: the first API server's address.
+	// PublicURL is the beginning of links in responses. Default: the address of the first API server.
 	PublicURL string
 	// Aggregated makes the first API server serve the aggregated API too, and
 	// kube-apiserver forward requests to it.
 	Aggregated bool
 	// APIServerBinary is the name of the API server's program in BinDir. Default: apiserver.
 	APIServerBinary string
-	// APIServerArgs and APIServerEnv are added for every API server, ControllerArgs for every
-	// controller, DeliveryArgs for every process that delivers.
+	// APIServerArgs are added for every API server, and APIServerEnv for those that Start starts.
+	// ControllerArgs are added for every controller, DeliveryArgs for every delivery process.
 	APIServerArgs, APIServerEnv, ControllerArgs, DeliveryArgs []string
 }
 
@@ -73,16 +75,16 @@ type Paddock struct {
 	Controllers []*localcluster.Process
 	APIServers  []*localcluster.Process
 	Deliveries  []*localcluster.Process
-	// URLs are the addresses of the API servers, HealthURLs those of their /readyz
-	// and /metrics, ControllerURLs those of the controllers' /metrics, DeliveryURLs those of
-	// /readyz and /metrics of the processes that deliver.
+	// URLs are the addresses of the API servers, HealthURLs those of their /readyz and /metrics,
+	// ControllerURLs those of the controllers' /metrics, DeliveryURLs those of /readyz and /metrics of
+	// the delivery processes.
 	URLs, HealthURLs, ControllerURLs, DeliveryURLs []string
 
 	aggregation *aggregation // nil: none
-	// started counts the API servers, deliveries the processes that deliver, so that no two have one
-	// name.
+	// started counts the API servers, and deliveries the delivery processes. The numbers are part of
+	// their names, which must be unique.
 	started, deliveries int
-	// webhookPort is the first controller's.
+	// webhookPort is the port of the webhook server of the first controller.
 	webhookPort int
 }
 
@@ -119,7 +121,8 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 			return nil, err
 		}
 	}
-	// The controller makes itself trusted when it starts, and then only once a minute.
+	// This comes before the start of the controller, which writes its certificate into the
+	// registration when it starts, and then only once a minute.
 	p.webhookPort = ports[2*options.APIServers+2]
 	if err := p.RegisterWebhook(ctx); err != nil { // webhook.go
 		return nil, err
@@ -149,8 +152,8 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 	return p, nil
 }
 
-// AddAPIServer starts one more API server, of another build or in another
-// environment than the others. It is the last of APIServers then.
+// AddAPIServer starts one more API server, from the program binary and with env added to its
+// environment. It appends the process to APIServers.
 func (p *Paddock) AddAPIServer(ctx context.Context, binary string, env ...string) error {
 	ports, err := freePorts(2)
 	if err != nil {
@@ -159,8 +162,8 @@ func (p *Paddock) AddAPIServer(ctx context.Context, binary string, env ...string
 	return p.startAPIServer(ctx, binary, env, ports[0], ports[1])
 }
 
-// AddDelivery starts one more process that delivers, of a build of the API server. It is the last
-// of Deliveries then.
+// AddDelivery starts one more delivery process, from a build of the API server and with env added to its
+// environment. It appends the process to Deliveries.
 func (p *Paddock) AddDelivery(ctx context.Context, binary string, env ...string) error {
 	ports, err := freePorts(1)
 	if err != nil {
@@ -193,7 +196,7 @@ func (p *Paddock) AddDelivery(ctx context.Context, binary string, env ...string)
 	return nil
 }
 
-// PublicURL is the address that links in answers start with.
+// PublicURL returns the beginning of links in responses.
 func (p *Paddock) PublicURL() string { return p.options.PublicURL }
 
 // Kubectl runs bin/kubectl as the cluster's administrator and returns its output.
@@ -214,7 +217,7 @@ func (p *Paddock) Apply(ctx context.Context, dir string) error {
 	return err
 }
 
-// SetSecret makes a Secret what it should be, whether it is there or not.
+// SetSecret creates or updates a Secret by server-side apply. kind is the type of the Secret.
 func (p *Paddock) SetSecret(ctx context.Context, namespace, name, kind string, content map[string]string) error {
 	clients, err := kubernetes.NewForConfig(p.cluster.Config())
 	if err != nil {
@@ -312,8 +315,8 @@ func (p *Paddock) programName(program string, number int) string {
 	return program + "-" + strconv.Itoa(number+1)
 }
 
-// kubeconfig writes the credentials of a ServiceAccount of ours, so that the
-// programs have the rights of config/rbac and no others.
+// kubeconfig writes a kubeconfig of a ServiceAccount of Paddock's programs, and returns its path. The
+// programs therefore have only the rights of config/rbac.
 func (p *Paddock) kubeconfig(account string) (string, error) {
 	path := p.cluster.File(account + ".kubeconfig")
 	config, err := accountConfig(p.cluster, account)
@@ -323,7 +326,8 @@ func (p *Paddock) kubeconfig(account string) (string, error) {
 	return path, localcluster.WriteKubeconfig(path, config)
 }
 
-// accountConfig authenticates as a ServiceAccount of the operator's namespace.
+// accountConfig returns the configuration of a client that is a ServiceAccount of the namespace
+// paddock-system.
 func accountConfig(cluster *localcluster.Cluster, account string) (*rest.Config, error) {
 	return cluster.UserConfig("system:serviceaccount:paddock-system:"+account,
 		"system:serviceaccounts", "system:serviceaccounts:paddock-system", "system:authenticated")
@@ -387,11 +391,11 @@ func isReady(health string) func(context.Context) error {
 
 func address(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
 
-// Free ports are sought where localcluster seeks them, for the same reason: an
-// outgoing connection must not take the port of a program that is down for a moment.
+// Free ports are chosen in the same range as in localcluster, so that no outgoing connection takes the
+// port of a program that restarts.
 const lowestPort, highestPort = 20000, 29999
 
-// freePorts finds ports that nobody listens on.
+// freePorts returns n ports of 127.0.0.1 on which no program listens.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for tried := 0; len(ports) < n; tried++ {
@@ -403,7 +407,7 @@ func freePorts(n int) ([]int, error) {
 			}
 			continue
 		}
-		defer func() { _ = listener.Close() }() // held until all are chosen, so that no two are the same
+		defer func() { _ = listener.Close() }() // open until all ports are chosen, so that no two are the same
 		ports = append(ports, candidate)
 	}
 	return ports, nil

@@ -29,13 +29,14 @@ const (
 	probeName = "policy-probe"
 )
 
-// callers are the users that probes are sent as. The programs have the rights of config/rbac and no
-// others, so that a probe meets its policy only when those rights are in effect too.
-// The probe may edit the namespace default and has no other right.
+// callers has the clients that send probes. controller and apiServer have only the rights of
+// config/rbac, so that a policy sees their probes only when these rights are in effect too. probe may
+// only edit objects in the namespace default.
 type callers struct{ admin, controller, apiServer, probe dynamic.Interface }
 
-// probes are requests by the name of the policy that must refuse them. They are dry runs: a probe
-// that comes before its policy changes nothing.
+// probes are requests by the name of the policy that must refuse them. The refused requests are dry
+// runs, so that they change nothing while the policy is not yet enforced. Some probes first make an
+// object or a label that their policy needs; AwaitPolicies removes these.
 var probes = map[string]func(context.Context, callers) error{
 	"paddock-controller-exposure": func(ctx context.Context, c callers) error {
 		return create(ctx, c.controller, "ingresses", `
@@ -54,7 +55,8 @@ kind: RecordClaim
 metadata: {namespace: default, name: policy-probe}
 spec: {siteKey: policy-probe, line: policy-probe}`, metav1.DryRunAll)
 	},
-	// The policy refuses only in a namespace with the label. Another probe needs default without it.
+	// The policy refuses only in a namespace with the label. The probe uses kube-public, because
+	// another probe needs the namespace default without the label.
 	"paddock-moved-records": func(ctx context.Context, c callers) error {
 		if err := labelFenced(ctx, c.admin, `"true"`); err != nil {
 			return err
@@ -107,8 +109,8 @@ spec: {eventType: user.created, url: "https://policy-probe.invalid/", active: fa
 }
 
 // AwaitPolicies returns when kube-apiserver enforces every ValidatingAdmissionPolicy that is bound,
-// and the rights of Paddock's programs are in effect. kube-apiserver loads policies some time after
-// it has stored them, and admits until then what they refuse.
+// and the rights of Paddock's programs are in effect. kube-apiserver loads policies some time after it
+// has stored them. Until then, it admits requests that they refuse.
 //
 // The policies are those of config/base. A policy without a probe is an error.
 func AwaitPolicies(ctx context.Context, cluster *localcluster.Cluster) error {
@@ -160,7 +162,8 @@ func awaitPolicy(ctx context.Context, c callers, policy string) error {
 	return nil
 }
 
-// deniedBy reports whether an answer is the policy's. Those of RBAC have the same status.
+// deniedBy reports whether err is a refusal by the policy. It compares the message, because refusals
+// by RBAC have the same status.
 func deniedBy(policy string, err error) bool {
 	return err != nil && strings.Contains(err.Error(), "ValidatingAdmissionPolicy '"+policy+"' with binding ")
 }

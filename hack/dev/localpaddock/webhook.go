@@ -12,17 +12,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// localhost is in the certificate that the controller makes for its webhook server, and where
-// kube-apiserver, on the same machine, finds it.
+// localhost is the host name at which kube-apiserver, on the same machine, calls the controller's
+// webhook server. It is also a name in the server's certificate.
 const localhost = "localhost"
 
-// webhookArgs are the flags of a controller that answers kube-apiserver on a port.
+// webhookArgs returns the flags by which a controller serves its webhooks on a port.
 func webhookArgs(port int) []string {
 	return []string{"--webhook-address", "127.0.0.1:" + strconv.Itoa(port), "--webhook-certificate-names", localhost}
 }
 
-// RegisterWebhook makes kube-apiserver ask the first controller about Sites, as config/default
-// does, but for the address. It asks from when the controller has made its certificate.
+// RegisterWebhook registers the admission webhook of the first controller, as config/default does, but
+// with its address on this machine. The webhook works once the controller has added its certificate to
+// the registration.
 func (p *Paddock) RegisterWebhook(ctx context.Context) error {
 	manifests, err := os.ReadFile(filepath.Join(p.options.SourceDir, "config", "default", "webhook.yaml"))
 	if err != nil {

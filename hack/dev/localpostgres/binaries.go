@@ -20,14 +20,15 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/module"
 )
 
-// versionVariable names the major version to use.
+// versionVariable is the environment variable with the major version to use.
 const versionVariable = "PADDOCK_POSTGRES"
 
 //go:embed package.json package-lock.json .npmrc
 var npmProject embed.FS
 
-// findServer returns the folder with postgres and initdb of the version wanted: one found
-// on the machine, else the npm package.
+// findServer returns the folder with postgres and initdb of the major version wanted. The default of
+// wanted is versionVariable, and without both any version suits. It prefers servers on the machine to
+// the npm package.
 func findServer(ctx context.Context, wanted string) (string, error) {
 	wanted = cmp.Or(wanted, os.Getenv(versionVariable))
 	for _, dir := range installed(ctx) {
@@ -51,7 +52,8 @@ func findServer(ctx context.Context, wanted string) (string, error) {
 	return dir, nil
 }
 
-// installed lists the folders of the machine that may hold a server, newest first.
+// installed returns the folders of the machine that hold a server: that of pg_config, those of
+// Debian's packages from the newest version on, and that of postgres in PATH.
 func installed(ctx context.Context) []string {
 	var dirs []string
 	if output, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
@@ -154,8 +156,8 @@ func writeProject(dir string) error {
 	return nil
 }
 
-// linkLibraries makes the symbolic links that npm packages cannot hold. The package has a
-// script for it; scripts of packages are not run.
+// linkLibraries makes the symbolic links of libraries, which npm packages cannot hold. The package has
+// a script that does the same, but scripts of packages are not run.
 func linkLibraries(native string) error {
 	content, err := os.ReadFile(filepath.Join(native, "pg-symlinks.json"))
 	if err != nil {
@@ -167,7 +169,7 @@ func linkLibraries(native string) error {
 	}
 	for _, link := range links {
 		if !filepath.IsLocal(link.Source) || !filepath.IsLocal(link.Target) || filepath.Dir(link.Source) != filepath.Dir(link.Target) {
-			continue // a library's other names are beside it
+			continue // a link must be in the folder of its library
 		}
 		path := filepath.Join(filepath.Dir(native), link.Target)
 		if err := os.Symlink(filepath.Base(link.Source), path); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -177,11 +179,12 @@ func linkLibraries(native string) error {
 	return nil
 }
 
-// sharedDir is where the package goes that bin/ cannot hold; root alone writes there.
+// sharedDir is the folder of the package if the user of the server cannot read bin/. Only root writes
+// there.
 const sharedDir = "/var/cache/paddock/localpostgres"
 
-// installDir is bin/localpostgres beside Paddock's go.mod, or sharedDir where root works below
-// a folder that the server's user may not enter, such as root's home.
+// installDir creates and returns bin/localpostgres next to Paddock's go.mod. If this process is root
+// and other users may not enter that folder, as below root's home, it returns sharedDir.
 func installDir() (string, error) {
 	dir, err := module.Bin()
 	if err != nil {
@@ -198,7 +201,7 @@ func installDir() (string, error) {
 	return sharedDir, os.MkdirAll(sharedDir, 0o755)
 }
 
-// openToAll reports whether every user may enter dir and the folders it lies in.
+// openToAll reports whether every user may enter dir and all its parent folders.
 func openToAll(dir string) (bool, error) {
 	for {
 		info, err := os.Stat(dir)

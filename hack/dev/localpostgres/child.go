@@ -12,8 +12,9 @@ import (
 	"syscall"
 )
 
-// startChild starts a child that cannot outlive this process, and returns what is closed
-// when it ends. Linux ends children with the thread that started them: this one waits.
+// startChild starts a child that cannot outlive this process (on Linux), and returns a channel that is
+// closed when the child ends. Linux signals a child when the thread that started it ends, so this
+// thread waits for the child.
 func startChild(cmd *exec.Cmd) (chan struct{}, error) {
 	dieWithParent(cmd.SysProcAttr)
 	started, exited := make(chan error, 1), make(chan struct{})
@@ -23,13 +24,14 @@ func startChild(cmd *exec.Cmd) (chan struct{}, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how it ended is in its log; that it ended is what counts
+			_ = cmd.Wait() // the log says how the child ended
 		}
 	}()
 	return exited, <-started
 }
 
-// unprivileged is whom to run as: Postgres refuses root. Nil is this process's own user.
+// unprivileged returns the user to run Postgres as, because Postgres refuses to run as root: postgres
+// or nobody. Nil means the user of this process.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -83,7 +85,7 @@ func (s *Server) eachProcess(do func(pid int) error) error {
 	for _, path := range stats {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			continue // it ended meanwhile
+			continue // the process has ended meanwhile
 		}
 		pid, _, _ := strings.Cut(string(content), " ")
 		behindName := string(content[strings.LastIndexByte(string(content), ')')+1:])

@@ -4,7 +4,7 @@ package localpostgres
 
 import "syscall"
 
-// dieWithParent does nothing: only Linux ends children with their parent.
+// dieWithParent does nothing: only Linux can end children with their parent.
 func dieWithParent(*syscall.SysProcAttr) {}
 
 // letThrough does nothing. Only on Linux can the server pass folders that its user may not enter. On

@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CreateDatabase makes a database and its owner, a role of the same name, unless they are
-// there, and returns how the owner reaches it: with a password, and TLS where Options.Secure
-// is set.
+// CreateDatabase makes a database and its owner, a role of the same name, unless the database exists.
+// It returns the connection string of the owner, with the password, and with TLS if Options.Secure is
+// set. It does not change the password of an existing owner.
 func (s *Server) CreateDatabase(ctx context.Context, name, password string) (string, error) {
 	uri, err := url.Parse(s.URL(name))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// lock keeps processes that install at the same time out of each other's way.
+// lock waits until no other process installs into dir, and locks dir until unlock is called.
 func lock(dir string) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {

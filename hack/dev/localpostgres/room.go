@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// WALSegmentSize is the least limit of LimitFiles, in bytes: the server must write WAL files, which have
-// this size.
+// WALSegmentSize is the smallest limit, in bytes, that LimitFiles may set, because the server must
+// write WAL files of this size.
 const WALSegmentSize = 16 << 20
 
 // LimitFiles limits the size of all files to a number of bytes until RemoveLimit is called. Tables of this
@@ -19,7 +19,7 @@ func (s *Server) LimitFiles(bytes int) error { return s.limitFiles(strconv.Itoa(
 func (s *Server) RemoveLimit() error { return s.limitFiles("unlimited") }
 
 func (s *Server) limitFiles(size string) error {
-	// The main process is the first, so that later sessions inherit the limit.
+	// eachProcess begins with the main process, so that sessions that start meanwhile inherit the limit.
 	return s.eachProcess(func(pid int) error {
 		cmd := s.asOwner(exec.Command("prlimit", "--pid", strconv.Itoa(pid), "--fsize="+size+":unlimited"))
 		if output, err := cmd.CombinedOutput(); err != nil {

@@ -17,19 +17,19 @@ import (
 	"time"
 )
 
-// certificateLife is longer than anybody keeps the folder of a local server.
+// certificateLife is long, because the certificate is never renewed.
 const certificateLife = 10 * 365 * 24 * time.Hour
 
-// hostRules let the administrator and standbys in as they come and ask all others for a password.
+// hostRules let the administrator, also as a standby, in without a password. All other users need one.
 const hostRules = `host all,replication ` + superuser + ` 127.0.0.1/32 trust
 host all all 127.0.0.1/32 scram-sha-256
 `
 
-// CAFile is the path of the authority, in PEM, that Options.Secure makes the server's
-// certificate with.
+// CAFile returns the path of the certificate authority, in PEM, of the server's certificate. It exists
+// with Options.Secure.
 func (s *Server) CAFile() string { return filepath.Join(s.options.Dir, "ca.crt") }
 
-// secure writes what Options.Secure needs, the first time, and returns the settings.
+// secure writes the files that Options.Secure needs, unless they exist, and returns the settings.
 func (s *Server) secure() (map[string]string, error) {
 	certificate, key := filepath.Join(s.options.Dir, "tls.crt"), filepath.Join(s.options.Dir, "tls.key")
 	rules := filepath.Join(s.options.Dir, "hosts.conf")
@@ -43,7 +43,7 @@ func (s *Server) secure() (map[string]string, error) {
 	}
 	return settings, errors.Join(
 		s.write(certificate, pair.certificate), s.write(s.CAFile(), pair.certificate), s.write(key, pair.key),
-		s.write(rules, []byte(hostRules)), // last: what is looked for
+		s.write(rules, []byte(hostRules)), // last, because the existence of this file means that all files exist
 	)
 }
 

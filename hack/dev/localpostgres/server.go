@@ -37,7 +37,7 @@ var (
 	errEnded      = errors.New("it ended before it was ready")
 )
 
-// sharedMemoryInUse is what a server says that starts before the sessions of the last one
+// sharedMemoryInUse is in the log of a server that starts before the sessions of the previous server
 // have ended.
 const sharedMemoryInUse = "pre-existing shared memory block"
 
@@ -45,20 +45,21 @@ const sharedMemoryInUse = "pre-existing shared memory block"
 type Options struct {
 	// Dir holds the data, the socket and the log; created when missing.
 	Dir string
-	// Version is the major version wanted. Default: $PADDOCK_POSTGRES, else any.
+	// Version is the major version. Default: $PADDOCK_POSTGRES, otherwise any version.
 	Version string
-	// Port on 127.0.0.1. Zero takes a free one, the same the next time if it is still free.
+	// Port is the port on 127.0.0.1. Zero means that of the last start if it is free, otherwise any
+	// free port.
 	Port int
-	// UnsafeNoFsync acknowledges a commit before it is on disk: it survives the death of
-	// every process, not that of the machine. For tests.
+	// UnsafeNoFsync lets the server acknowledge a commit before the commit is on disk. The commit
+	// survives a crash of processes, but not of the machine. For tests.
 	UnsafeNoFsync bool
-	// Secure asks all users but the administrator for passwords, and speaks TLS with a
-	// certificate for 127.0.0.1 and localhost.
+	// Secure makes the server require passwords of all users except the administrator, and accept TLS
+	// with a certificate for 127.0.0.1 and localhost.
 	Secure bool
 	// StandbyOf, if set, is the primary from which the server streams. New data are a copy of the
 	// primary's, which must run. Without Secure, the standby asks for no passwords even if the primary does.
 	StandbyOf *Server
-	// Settings are those of postgresql.conf, beside the package's own.
+	// Settings are settings of postgresql.conf. They override the defaults of this package.
 	Settings map[string]string
 }
 
@@ -75,8 +76,8 @@ type Server struct {
 	exited  chan struct{}
 }
 
-// Start brings a server up over options.Dir, new or with the data of an earlier one, and
-// returns when it answers. ctx bounds the start alone.
+// Start starts a server with its state in options.Dir, new or with the data of an earlier one, and
+// returns when it accepts connections. ctx limits only the start.
 func Start(ctx context.Context, options Options) (*Server, error) {
 	var err error
 	if options.Dir == "" {
@@ -108,7 +109,7 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 	return s, s.Restart(ctx)
 }
 
-// prepare makes the folder and, where it holds no data yet, the data.
+// prepare makes the folder and, unless it has data, the data.
 func (s *Server) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(s.options.Dir, 0o755); err != nil {
 		return fmt.Errorf("create the folder of postgres: %w", err)
@@ -134,7 +135,7 @@ func (s *Server) prepare(ctx context.Context) error {
 
 func (s *Server) data() string { return filepath.Join(s.options.Dir, "data") }
 
-// command is a program of the server, run as the user that owns its data.
+// command returns the command of a program of Postgres, run as the user that owns the data.
 func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	return s.asOwner(exec.CommandContext(ctx, filepath.Join(s.bin, name), args...))
 }
@@ -147,8 +148,8 @@ func (s *Server) asOwner(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// Restart starts the server again on the same port and data and returns when it serves. One
-// that still runs is stopped first.
+// Restart stops the server if it runs, starts it with the same port and data, and returns when it
+// accepts connections.
 func (s *Server) Restart(ctx context.Context) error {
 	if err := s.Stop(); err != nil {
 		return err
@@ -172,12 +173,12 @@ func (s *Server) Restart(ctx context.Context) error {
 
 // launch starts the server once.
 func (s *Server) launch(ctx context.Context) error {
-	// Sessions of a server that was killed still write to the log: at its end, not where they were.
+	// O_APPEND, because sessions of a killed server may still write to the log that is truncated here.
 	log, err := os.OpenFile(s.LogFile(), os.O_WRONLY|os.O_APPEND|os.O_TRUNC|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("start postgres: %w", err)
 	}
-	defer func() { _ = log.Close() }() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own copy
 	cmd := s.command(context.WithoutCancel(ctx), "postgres", s.arguments()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	exited, err := startChild(cmd)
@@ -200,7 +201,7 @@ func (s *Server) arguments() []string {
 		"max_connections": "100", "shared_buffers": "256MB", "max_wal_size": "2GB",
 	}
 	if s.options.UnsafeNoFsync {
-		// With synchronous_commit off, commits would die with the processes, whose memory they are in.
+		// synchronous_commit stays on: without it, a crash of the processes would lose commits.
 		settings["fsync"], settings["full_page_writes"] = "off", "off"
 	}
 	if primary := s.options.StandbyOf; primary != nil {
@@ -215,7 +216,7 @@ func (s *Server) arguments() []string {
 	return arguments
 }
 
-// await returns when the server answers, and fails when it ends instead.
+// await returns when the server accepts connections, and fails if the server ends before.
 func (s *Server) await(ctx context.Context, exited <-chan struct{}) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
@@ -238,14 +239,14 @@ func (s *Server) ping(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// URL is how to reach a database of the server as its administrator.
+// URL returns the connection string of the administrator for a database of the server, without TLS.
 func (s *Server) URL(database string) string {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.options.Port))
 	dsn := url.URL{Scheme: "postgres", User: url.User(superuser), Host: address, Path: database, RawQuery: "sslmode=disable"}
 	return dsn.String()
 }
 
-// Pid is the server's main process, 0 when it is down. Its sessions are its children.
+// Pid returns the id of the server's main process, 0 if it does not run. Sessions are its children.
 func (s *Server) Pid() int {
 	if process, _ := s.running(); process != nil {
 		return process.Pid
@@ -256,12 +257,12 @@ func (s *Server) Pid() int {
 // LogFile is the path of what the server writes to its standard streams.
 func (s *Server) LogFile() string { return filepath.Join(s.options.Dir, "postgres.log") }
 
-// Kill ends the server by SIGKILL, as a crash does, and returns when it is gone. Its
-// children notice and end too.
+// Kill ends the main process of the server by SIGKILL, as a crash does, and returns when it has ended.
+// Its children notice this and end a moment later.
 func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
 
-// Stop ends the server in order: sessions are cut, and all is on disk. Data stay for the
-// next start. Stopping again changes nothing.
+// Stop ends the server by a fast shutdown: it ends all sessions and writes all data to disk. After
+// stopGrace, it kills the server. The data stay for the next start. Stopping again changes nothing.
 func (s *Server) Stop() error {
 	err := s.end(syscall.SIGINT)
 	if errors.Is(err, errNotRunning) {
@@ -270,7 +271,8 @@ func (s *Server) Stop() error {
 	return err
 }
 
-// Pause stops the server's main process and its sessions in their tracks (SIGSTOP).
+// Pause stops the server's main process and its children by SIGSTOP. Connections stay open and get no
+// response until Resume.
 func (s *Server) Pause() error { return s.signalAll(syscall.SIGSTOP) }
 
 // Resume lets a paused server go on.
@@ -312,7 +314,8 @@ func (s *Server) end(signal syscall.Signal) error {
 	return nil
 }
 
-// choosePort takes the port of the last time, else a free one, which it notes.
+// choosePort returns the port of the last start if it is free. Otherwise it returns a free port, which
+// it writes to a file for the next start.
 func (s *Server) choosePort() (int, error) {
 	note := filepath.Join(s.options.Dir, "port")
 	if text, err := os.ReadFile(note); err == nil {
@@ -336,7 +339,7 @@ func isFree(port int) bool {
 	return listener.Close() == nil
 }
 
-// tail is the end of a log, for an error message.
+// tail returns the end of a log for an error message, or an empty string if it cannot be read.
 func tail(path string) string {
 	const most = 2000
 	file, err := os.Open(path)

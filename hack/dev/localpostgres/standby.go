@@ -12,9 +12,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// copyPrimary makes the data of a standby by a base backup of the primary (PostgreSQL manual, "Making a
-// Base Backup Using the Low Level API"): the npm package has no pg_basebackup. The standby streams the
-// log since the start of the backup, so the copy needs none.
+// copyPrimary makes the data of a standby by a base backup of the primary (PostgreSQL manual, "Making
+// a Base Backup Using the Low Level API"), because the npm package has no pg_basebackup. It removes
+// the WAL files of the copy: the standby streams the WAL from the start of the backup on.
 func (s *Server) copyPrimary(ctx context.Context) error {
 	primary := s.options.StandbyOf
 	conn, err := pgx.Connect(ctx, primary.URL(superuser))

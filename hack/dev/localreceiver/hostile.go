@@ -20,7 +20,7 @@ type Hostile struct {
 	// Written counts the bytes of bodies and headers that AnswerGigabyte and
 	// AnswerGigabyteOfHeader could send. It includes what is in buffers of the operating system.
 	Written atomic.Int64
-	// Sending counts the answers of these two that have not ended.
+	// Sending counts the responses of AnswerGigabyte and AnswerGigabyteOfHeader that have not ended.
 	Sending atomic.Int64
 }
 
@@ -37,7 +37,7 @@ func startHostile(answer Misbehaviour, http2 bool) *Hostile {
 	h := &Hostile{}
 	h.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.Requests.Add(1)
-		// A server notices that a client has left only after the body of the request.
+		// net/http notices that a client has closed the connection only after the body was read.
 		if _, err := io.Copy(io.Discard, r.Body); err == nil {
 			answer(h, w, r)
 		}
@@ -100,8 +100,8 @@ func (h *Hostile) pour(to io.Writer, prefix string) {
 	if _, err := io.WriteString(to, prefix); err != nil {
 		return
 	}
-	// One chunk is less than a sender reads, so that some are counted before it leaves: a Write
-	// that a reset interrupts returns 0, even if all its bytes have arrived.
+	// A chunk is smaller than what a sender reads before it closes the connection, so that some chunks
+	// are counted. A Write that a reset interrupts returns 0, even if all its bytes have arrived.
 	chunk := bytes.Repeat([]byte("x"), 1<<10)
 	for written := 0; written < Gigabyte; written += len(chunk) {
 		n, err := to.Write(chunk)

@@ -25,7 +25,7 @@ type Delivery struct {
 	Event map[string]any
 }
 
-// Receiver keeps what it gets. It is safe for concurrent use.
+// Receiver stores the deliveries that it gets until Take returns them. It is safe for concurrent use.
 type Receiver struct {
 	*httptest.Server
 
@@ -46,11 +46,11 @@ func start(serve func(http.Handler) *httptest.Server) *Receiver {
 	return r
 }
 
-// StartAt starts one with another address and certificate. Close closes the listener, too.
+// StartAt starts a receiver with the given listener and certificate. Close closes the listener, too.
 func StartAt(listener net.Listener, certificate tls.Certificate) *Receiver {
 	r := &Receiver{status: http.StatusNoContent}
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(r.serve))
-	_ = r.Listener.Close() // the one that it would have used
+	_ = r.Listener.Close() // the listener that httptest has made
 	r.Listener, r.TLS = listener, &tls.Config{Certificates: []tls.Certificate{certificate}}
 	r.StartTLS()
 	return r
@@ -63,7 +63,7 @@ func (r *Receiver) serve(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	got := Delivery{At: time.Now(), Header: request.Header.Clone(), Body: body}
-	_ = json.Unmarshal(body, &got.Event) // what is no JSON has no Event
+	_ = json.Unmarshal(body, &got.Event) // Event stays nil for a body that is not JSON
 	r.mu.Lock()
 	r.got = append(r.got, got)
 	status := r.status

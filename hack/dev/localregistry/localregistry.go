@@ -102,7 +102,7 @@ func (r *Registry) get(ctx context.Context, path, accept string) (*http.Response
 	return response, nil
 }
 
-// manifest has what is needed of an index and of an image.
+// manifest has the members of an image index and of an image manifest that are needed here.
 type manifest struct {
 	Manifests []struct {
 		Digest   string
@@ -123,7 +123,8 @@ func (r *Registry) manifest(ctx context.Context, repository, digest string) (*ma
 	return m, json.NewDecoder(response.Body).Decode(m)
 }
 
-// PullProgram writes the program of an image for this machine, by the digest of the index, to a file.
+// PullProgram writes the program of the image for this machine to a file. digest is that of the image
+// index. The program is in the last layer, and has the name of the last part of repository.
 func (r *Registry) PullProgram(ctx context.Context, repository, digest, file string) error {
 	index, err := r.manifest(ctx, repository, digest)
 	if err != nil {

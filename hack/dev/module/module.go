@@ -11,8 +11,8 @@ import (
 
 const path = "github.com/paddock-health/paddock"
 
-// Bin is bin/ beside Paddock's go.mod, looked for from the working directory upwards.
-// It need not exist yet.
+// Bin returns the path of bin/ next to Paddock's go.mod, which it searches for from the working
+// directory upwards. The folder may not exist yet.
 func Bin() (string, error) {
 	wd, err := os.Getwd()
 	if err != nil {

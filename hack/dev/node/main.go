@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command node runs a cluster of one real node until it is told to stop. Its arguments are
+// Command node runs a cluster of one real node until it gets SIGINT or SIGTERM. Its arguments are
 // image archives to import.
 package main
 

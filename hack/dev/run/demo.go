@@ -11,7 +11,8 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// The database of the demo site in Postgres. Nobody but this machine reaches it.
+// The names of the database of the demo site in Postgres, and its password, which is no secret because
+// only programs on this machine reach the server.
 const (
 	demoDatabase = "demo"
 	demoPassword = "demo"
@@ -49,7 +50,7 @@ func (d demo) start(ctx context.Context, paddock *localpaddock.Paddock) (string,
 			return "", err
 		}
 	}
-	// What tests that use the same samples do not expect.
+	// These settings are not in the samples, because tests that use the samples do not expect them.
 	const settings = `{"spec":{"sandbox":true,"timeZone":"` + demoZone + `"}}`
 	if _, err := paddock.Kubectl(ctx, "patch", "--namespace", d.site, "site/"+d.site, "--type=merge", "--patch", settings); err != nil {
 		return "", err
@@ -66,8 +67,8 @@ func (d demo) token(ctx context.Context, paddock *localpaddock.Paddock) (string,
 	return paddock.Token(ctx, d.site, demoAccount, "paddock.health/"+d.site+"/"+d.site, tokenLife)
 }
 
-// load fills a site that has no patients yet, with what o.Data says. The clinic's slots are those of
-// the days around today, so each run adds what is missing.
+// load fills a site that has no patients with the data that o.Data selects. For the data clinic, each
+// run also adds the slots of the days around today that are missing.
 func (d demo) load(ctx context.Context, site client, o options) error {
 	patients, err := site.countPatients(ctx)
 	if err != nil {

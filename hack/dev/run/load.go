@@ -15,7 +15,7 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
-// client sends requests to a site as any client of it would.
+// client sends requests to a site over HTTP, with a token.
 type client struct {
 	base, token string
 }

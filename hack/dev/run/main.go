@@ -1,5 +1,6 @@
-// Command run is behind `make run`: the whole of Paddock on an embedded control
-// plane, with a demo site, until it is told to stop. Its data stays for the next run.
+// Command run is the program of `make run`. It runs all of Paddock on an embedded control plane, with
+// a demo site, until it gets SIGINT or SIGTERM or one of the main programs ends. Its data stays for
+// the next run.
 package main
 
 import (
@@ -27,7 +28,7 @@ const (
 // demo is a sample of config/samples. Its namespace has the name of the Site.
 type demo struct {
 	site, samples string
-	// prepare makes what the Site needs that is no sample.
+	// prepare makes the objects that the Site needs and that the samples do not have. It may be nil.
 	prepare func(context.Context, *localpaddock.Paddock) error
 }
 
@@ -64,8 +65,8 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Release() }() // the process ends
-	// A run that was killed left its files.
+	defer func() { _ = lock.Release() }() // the process ends anyway
+	// A run that was killed has left its files.
 	files := outputs(dir)
 	if err := files.remove(); err != nil {
 		return err

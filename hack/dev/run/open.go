@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// openDoor serves an API server on this machine to requests without a token. It adds that of the
-// demo to them. A request with a token of its own is not changed.
+// openDoor forwards requests to an API server on this machine. It adds the token of the demo to
+// requests without an Authorization header.
 type openDoor struct{ listener net.Listener }
 
 // listenOpen reserves the port. Requests wait until serve is called.
@@ -32,7 +32,7 @@ func (d *openDoor) url() string { return "http://" + d.listener.Addr().String() 
 func (d *openDoor) serve(ctx context.Context, target string, files outputs) {
 	base, err := url.Parse(target)
 	if err != nil {
-		panic(err) // an address of our own
+		panic(err) // target is an address that this program has made
 	}
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: &httputil.ReverseProxy{
 		FlushInterval: -1, // streams of deliveries
@@ -43,7 +43,7 @@ func (d *openDoor) serve(ctx context.Context, target string, files outputs) {
 			}
 		},
 	}}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // the process ends
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // the process ends anyway
 	defer stop()
 	if err := server.Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
 		fmt.Fprintln(os.Stderr, "run: serve requests without a token:", err)

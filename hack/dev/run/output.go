@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// outputs is the folder with the files that say where the demo is. They exist only while it serves.
+// outputs is the folder with the files url, token and kubeconfig of the demo. They exist only while
+// the demo runs.
 type outputs string
 
 func (o outputs) path(name string) string { return filepath.Join(string(o), name) }
@@ -34,12 +35,13 @@ func (o outputs) write(url, token, kubeconfig string) error {
 	return errors.Join(
 		os.WriteFile(o.path("kubeconfig"), admin, 0o600),
 		o.writeToken(token),
-		os.WriteFile(o.path("url"), []byte(url+"\n"), 0o600), // last: who waits for it finds the rest
+		// This file is written last, because programs wait for it and then read the rest.
+		os.WriteFile(o.path("url"), []byte(url+"\n"), 0o600),
 	)
 }
 
-// renewToken writes a new token after half of the life of the last, until ctx ends. If it fails, it
-// says so and tries again a minute later.
+// renewToken writes a new token after half of the life of the last one, until ctx ends. After a
+// failure, it prints the error and tries again a minute later.
 func (o outputs) renewToken(ctx context.Context, renew func() (string, error)) {
 	for next := tokenLife / 2; ; {
 		select {
@@ -59,7 +61,7 @@ func (o outputs) renewToken(ctx context.Context, renew func() (string, error)) {
 	}
 }
 
-// token returns the token that was written last.
+// token returns the token that was written last, or an empty string if there is none.
 func (o outputs) token() string {
 	text, err := os.ReadFile(o.path("token"))
 	if err != nil {
@@ -74,7 +76,7 @@ func (o outputs) writeToken(token string) error {
 	return errors.Join(os.WriteFile(next, []byte(token+"\n"), 0o600), os.Rename(next, o.path("token")))
 }
 
-// shown is a path as a person in the working directory would type it.
+// shown returns a path relative to the working directory.
 func shown(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if relative, err := filepath.Rel(wd, path); err == nil {

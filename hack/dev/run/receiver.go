@@ -28,8 +28,8 @@ type receiver struct {
 	done   chan struct{}
 }
 
-// startReceiver starts a receiver and applies the webhooks that send to it. Its address changes
-// with each run, so the webhooks are applied each time.
+// startReceiver starts a receiver and applies the webhooks that send to it. The address of the
+// receiver changes with each run, so the webhooks are applied each time.
 func startReceiver(ctx context.Context, paddock *localpaddock.Paddock, namespace, dir string) (*receiver, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "received.ndjson"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package tracecollector takes the traces that programs export, for tests to look at.
+// Package tracecollector collects the traces that programs export, for tests.
 package tracecollector
 
 import (
@@ -12,13 +12,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Collector takes what is exported by OTLP over HTTP. The zero value is ready to serve.
+// Collector is an HTTP handler that collects spans exported by OTLP over HTTP. The zero value is ready
+// to use. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	spans []*tracev1.Span
 }
 
-// ServeHTTP takes spans; 400 for anything else.
+// ServeHTTP collects the spans of a request to /v1/traces. It responds with 400 to all other requests.
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var sent collectorv1.ExportTraceServiceRequest
@@ -35,17 +36,17 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Of are the spans of a trace, by its id in hexadecimal.
+// Of returns the spans of a trace. trace is its id in hexadecimal.
 func (c *Collector) Of(trace string) []*tracev1.Span {
 	return c.where(func(span *tracev1.Span) bool { return hex.EncodeToString(span.TraceId) == trace })
 }
 
-// Named are the spans of a name.
+// Named returns the spans with a name.
 func (c *Collector) Named(name string) []*tracev1.Span {
 	return c.where(func(span *tracev1.Span) bool { return span.Name == name })
 }
 
-// All are all spans.
+// All returns all spans.
 func (c *Collector) All() []*tracev1.Span { return c.where(func(*tracev1.Span) bool { return true }) }
 
 func (c *Collector) where(matches func(*tracev1.Span) bool) []*tracev1.Span {

@@ -25,7 +25,7 @@ func describe(chart string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read values.yaml: %w", err)
 	}
-	// Read as YAML, of which JSON is a part, because that keeps the order of members.
+	// The schema is parsed as YAML, a superset of JSON, because a yaml.Node keeps the order of members.
 	var document yaml.Node
 	if err := yaml.Unmarshal(source, &document); err != nil {
 		return nil, fmt.Errorf("read values.schema.json: %w", err)
@@ -60,7 +60,7 @@ func member(mapping *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// setDescription makes the description the first member.
+// setDescription replaces the description, or adds one as the first member.
 func setDescription(schema *yaml.Node, text string) {
 	if there := member(schema, "description"); there != nil {
 		there.Value = text
@@ -107,7 +107,7 @@ func writeNode(out *bytes.Buffer, node *yaml.Node, newline string) error {
 	return nil
 }
 
-// writeText writes a string without the escapes that HTML needs.
+// writeText writes a JSON string without escapes for <, > and &.
 func writeText(out *bytes.Buffer, text string) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)

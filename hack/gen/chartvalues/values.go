@@ -9,16 +9,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// value is one that users may set.
+// value is a value of the chart that users can set.
 type value struct {
-	// path is its name from the root, with dots between.
+	// path has the names from the root to the value, separated by dots.
 	path string
-	// fallback is what counts where it is not set, as JSON.
+	// fallback is the default, as JSON.
 	fallback string
 	text     string
 }
 
-// parse finds the values with a comment. A value without one must be a group of others.
+// parse returns the values with a comment that contains "# -- ". A value without such a comment must
+// be a mapping with further values; otherwise parse fails.
 func parse(source []byte) ([]value, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(source, &document); err != nil {
@@ -55,7 +56,7 @@ func collect(prefix string, group *yaml.Node) ([]value, error) {
 	return all, nil
 }
 
-// comment joins the lines of a comment from "# -- " on.
+// comment returns the text of a comment after "# -- " in one line, and whether there is any.
 func comment(head string) (string, bool) {
 	_, text, found := strings.Cut(head, "# -- ")
 	text = strings.ReplaceAll(text, "\n# ", " ")

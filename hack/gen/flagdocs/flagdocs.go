@@ -69,7 +69,8 @@ func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`).Replace(strings.Join(strings.Fields(text), " "))
 }
 
-// Compare fails the test if a file of docs/reference is not as generated.
+// Compare fails the test if a file of docs/reference differs from the generated text. If UPDATE_GOLDEN
+// is set, it writes the file first.
 func Compare(t *testing.T, path, generated string) {
 	t.Helper()
 	if os.Getenv("UPDATE_GOLDEN") != "" {
@@ -86,8 +87,9 @@ func Compare(t *testing.T, path, generated string) {
 	}
 }
 
-// CheckVariables fails the test if the code below the folders reads an environment variable that has no purpose.
-// Files with build constraints are not part of programs.
+// CheckVariables fails the test if the code below the folders reads an environment variable that is
+// not in purposes. It skips tests, and files with build constraints, which are not part of the
+// released programs.
 func CheckVariables(t *testing.T, purposes map[string]string, folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
@@ -121,7 +123,8 @@ func constrained(file *ast.File) bool {
 	return false
 }
 
-// variablesOf lists the literal arguments of os.Getenv and os.LookupEnv. A constant of the same file stands for its value.
+// variablesOf returns the arguments of Getenv and LookupEnv that are literals or names of constants of
+// the file. Another name yields an empty string.
 func variablesOf(file *ast.File) []string {
 	constants, names := map[string]string{}, []string{}
 	ast.Inspect(file, func(node ast.Node) bool {

@@ -24,8 +24,9 @@ type Metric struct {
 // constructor matches the functions of client_golang that make a metric from options, with or without labels.
 var constructor = regexp.MustCompile(`^New(Counter|Gauge|Histogram)(Vec|Func)?$`)
 
-// Find returns the metrics below the folders, by name. A declaration whose name, help or labels are not literals is an
-// error, because its page would lack them.
+// Find returns the metrics that code below the folders declares, sorted by name. It is an error if a
+// name or help text is not a literal, or if labels are neither a literal nor a variable of the same
+// file that is set to one.
 func Find(folders ...string) ([]Metric, error) {
 	var found []Metric
 	for _, folder := range folders {
@@ -99,7 +100,7 @@ func ofDesc(call *ast.CallExpr, lists map[string]*ast.CompositeLit) (m Metric, e
 		return m, fmt.Errorf("%s: %w", m.Name, err)
 	}
 	m.Type = "gauge"
-	if strings.HasSuffix(m.Name, "_total") { // by convention, counters alone
+	if strings.HasSuffix(m.Name, "_total") { // by convention, only counters have this suffix
 		m.Type = "counter"
 	}
 	return m, nil

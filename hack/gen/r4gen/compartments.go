@@ -10,10 +10,11 @@ import (
 
 const compartmentPrefix = "http://hl7.org/fhir/CompartmentDefinition/"
 
-// self stands in the place of a parameter for the record that the compartment is of.
+// self is what R4 writes in place of a parameter: the record that owns the compartment is a member
+// itself.
 const self = "{def}"
 
-// compartment is one of R4's compartments, as far as types that the server keeps are in it.
+// compartment is one of R4's compartments. members has only types that the server keeps.
 type compartment struct {
 	url, code string
 	members   []membership
@@ -26,8 +27,9 @@ type membership struct {
 	self   bool
 }
 
-// compartmentsOf makes the compartments that records of the types kept have, by type. Those without
-// members among the types kept are left out.
+// compartmentsOf returns the compartments of the types that the server keeps, sorted by type. It
+// leaves out compartments without members among these types. A parameter that does not refer to the
+// owner is an error.
 func (d *definitions) compartmentsOf(programs []searchProgram) ([]compartment, error) {
 	var all []compartment
 	for _, definition := range d.compartments {
@@ -55,7 +57,8 @@ func (d *definitions) compartmentsOf(programs []searchProgram) ([]compartment, e
 	return all, nil
 }
 
-// isStandard reports whether the definition is one of R4's own: the package holds an example too.
+// isStandard reports whether the definition is one of R4's own. The package also has an example of a
+// definition.
 func (d compartmentDefinition) isStandard() bool {
 	name, ok := strings.CutPrefix(d.URL, compartmentPrefix)
 	return ok && d.Search && strings.EqualFold(name, d.Code)

@@ -10,7 +10,7 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
-// definitions are the parts of HL7's package that tables are made of.
+// definitions are the parts of HL7's package from which the tables are made.
 type definitions struct {
 	structures   map[string]structure // by name
 	valueSets    map[string]valueSet  // by url
@@ -122,8 +122,9 @@ type compartmentResource struct {
 	Param []string `json:"param"`
 }
 
-// additions is the file with search parameters that R4 does not define, in the folder of the tables.
-// They have the form of HL7's definitions, with an id only if HL7 has a definition.
+// additions is the name of the file with search parameters that R4 does not define, in the folder of
+// the tables. The parameters have the form of HL7's definitions, with an id only if HL7 has a
+// definition.
 const additions = "search_additions.json"
 
 // load reads the definitions out of the package at path, and the additions in folder.
@@ -162,7 +163,7 @@ func (d *definitions) addAdditions(path string) error {
 	return nil
 }
 
-// add takes a file of the package.
+// add parses a file of the package and adds its definition. It ignores files of other kinds.
 func (d *definitions) add(name string, text []byte) error {
 	kind, _, _ := strings.Cut(name, "-")
 	switch kind {
@@ -171,7 +172,7 @@ func (d *definitions) add(name string, text []byte) error {
 		if err := json.Unmarshal(text, &s); err != nil {
 			return err
 		}
-		// Profiles and logical models are no types of instances.
+		// Profiles and logical models are not types that instances have.
 		if s.Derivation != "constraint" && s.Kind != "logical" {
 			d.structures[s.Name] = s
 		}

@@ -19,7 +19,8 @@ const guideHead = `# Search parameters
 |---|---|---|---|
 `
 
-// writeGuide lists the parameters of each type, with the expressions of those that R4 does not define.
+// writeGuide returns the list of the parameters of each type. For a parameter that R4 does not define,
+// it gives the expression or the elements.
 func writeGuide(programs []searchProgram, parameters []searchParameter) []byte {
 	expressions := map[string]string{}
 	for _, p := range parameters {

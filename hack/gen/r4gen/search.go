@@ -9,30 +9,30 @@ import (
 	"strings"
 )
 
-// kept are the resource types that the server keeps. The tables hold all types;
-// search parameters are compiled for these.
+// kept are the resource types that the server keeps. The tables of types have all types of R4, but
+// search parameters and compartments only these.
 var kept = map[string]bool{
 	"Device": true, "DeviceDefinition": true, "DeviceMetric": true, "Endpoint": true, "Group": true,
 	"HealthcareService": true, "Location": true, "Organization": true, "OrganizationAffiliation": true,
 	"Patient": true, "Person": true, "Practitioner": true, "PractitionerRole": true, "RelatedPerson": true,
 }
 
-// notExtracted are parameters of all resources that no value of an element answers.
+// notExtracted are parameters of all resources that do not search the value of an element.
 var notExtracted = map[string]bool{"_content": true, "_query": true, "_filter": true, "_text": true}
 
 // searchProgram says where a search parameter finds its values in one type.
 type searchProgram struct {
 	base, code, kind string
-	// id is that of HL7's definition, empty where there is none.
+	// id is the id of HL7's definition, empty if there is none.
 	id         string
 	targets    []string
 	paths      []searchPath
 	components []searchComponent
-	// single parameters find at most one element of a resource.
+	// single reports whether the parameter finds at most one element of a resource.
 	single bool
 }
 
-// searchPath is a way from the resource to values, and what they must meet.
+// searchPath is a path from the resource to values, and the conditions on these values.
 type searchPath struct {
 	steps []string
 	// as is the type that a choice element must have.
@@ -41,9 +41,9 @@ type searchPath struct {
 	where, is string
 	// refersTo is the type that a reference must refer to.
 	refersTo string
-	// truth makes it a boolean: whether there is a value and it is not false.
+	// truth makes the result a boolean: whether there is a value that is not false.
 	truth bool
-	// urls are those that the extensions on the way must have.
+	// urls are the URLs that the extensions on the path must have, in their order.
 	urls []string
 }
 
@@ -52,7 +52,8 @@ type searchComponent struct {
 	path searchPath
 }
 
-// compile makes the programs of all search parameters of the types kept.
+// compile returns the programs of all search parameters of the types that the server keeps, sorted by
+// type and name.
 func (d *definitions) compile(rows []typeRow) ([]searchProgram, error) {
 	byURL := map[string]searchParameter{}
 	var programs []searchProgram
@@ -81,8 +82,8 @@ func (d *definitions) compile(rows []typeRow) ([]searchProgram, error) {
 	return programs, nil
 }
 
-// contractual are telecom and patient on the types for which R4 has none: any
-// contact point, and any reference to a patient. Contract 4.1.
+// contractual returns the parameters telecom and patient for the types for which R4 does not define
+// them: telecom finds any contact point, and patient any reference to a patient. Contract 4.1.
 func contractual(standard []searchProgram, rows []typeRow) []searchProgram {
 	var programs []searchProgram
 	for base := range kept {
@@ -108,7 +109,8 @@ func contractual(standard []searchProgram, rows []typeRow) []searchProgram {
 	return programs
 }
 
-// walkElements visits the elements of a type and of its components.
+// walkElements calls visit with each element of a type and of its components. steps are the names from
+// the resource to the element.
 func walkElements(typeName string, steps []string, rows []typeRow, visit func(steps []string, element elementRow)) {
 	for _, row := range rows {
 		if row.name != typeName {
@@ -124,8 +126,8 @@ func walkElements(typeName string, steps []string, rows []typeRow, visit func(st
 	}
 }
 
-// isSupported reports whether the parameter is an addition or of R4's own list. HL7's package also
-// has parameters for extensions, and examples.
+// isSupported reports whether the parameter is an addition, or one that R4 defines for base. HL7's
+// package also has parameters for extensions, and examples, which are not supported.
 func (p searchParameter) isSupported(base string) bool {
 	return p.added || (strings.HasPrefix(p.ID, base+"-") || strings.HasPrefix(p.ID, "individual-")) && !notExtracted[p.Code]
 }
@@ -165,7 +167,7 @@ func (p searchParameter) compile(base string, rows []typeRow, byURL map[string]s
 	return program, nil
 }
 
-// What R4 writes behind or around a path in the expressions of our types.
+// These patterns match the forms of expressions that R4 has for the supported types.
 var (
 	asType    = regexp.MustCompile(`^\((.+) as (\w+)\)$`)
 	whereIs   = regexp.MustCompile(`^(.+)\.where\((\w+)='(\w+)'\)$`)
@@ -219,7 +221,7 @@ func unsupported(expression string) error {
 	return fmt.Errorf("the expression %q is not supported: want Type.element, with .where(element='value'), .where(resolve() is Type), .ofType(type) or .extension('URL').value.ofType(type)", expression)
 }
 
-// checkPath returns an error if a step of the path is not an element.
+// checkPath returns an error if a step of the path is not an element of the type before it.
 func checkPath(path searchPath, base string, rows []typeRow) error {
 	typeName := base
 	for _, step := range path.steps {
@@ -248,10 +250,9 @@ func elementAt(rows []typeRow, typeName, name, as string) (found elementRow, ok 
 	return found, ok
 }
 
-// findsOne reports whether R4's cardinalities let a resource have at most one element that
-// the parameter finds: all alternatives lead to the same element, and no step of the way
-// there repeats. The alternatives may differ in the type of a choice element, which has one
-// type at a time.
+// findsOne reports whether, by R4's cardinalities, the parameter finds at most one element of a
+// resource: all alternatives lead to the same element, and no step to it repeats. The alternatives may
+// differ in the type of a choice element, because an instance has only one of its types.
 func (p searchProgram) findsOne(rows []typeRow) bool {
 	typeName := p.base
 	if typeName == anyResource {

@@ -18,8 +18,8 @@ const (
 	anyResource = "Resource"
 )
 
-// The kinds of types, in the order of the table: the reader tells primitives and
-// resources by where they are.
+// The kinds of types, in the order of the table. The reader recognises primitives and resources by
+// their position in the table.
 const (
 	kindPrimitive = iota
 	kindDatatype
@@ -32,7 +32,7 @@ type typeRow struct {
 	name     string // Patient, Patient.contact, HumanName, boolean
 	kind     int
 	elements []elementRow
-	// constrained types have invariants of their own.
+	// constrained reports whether the type has invariants of its own.
 	constrained bool
 }
 
@@ -77,7 +77,7 @@ func (d *definitions) tabulate() ([]typeRow, error) {
 	return rows, checkTypes(rows)
 }
 
-// types are the type that the structure defines and those of its components.
+// types returns the type that the structure defines, and the types of its components.
 func (s structure) types() ([]typeRow, error) {
 	kind := kindDatatype
 	if s.Kind == "resource" {
@@ -123,7 +123,8 @@ func (s structure) isComponent(index int) bool {
 	return index+1 < len(elements) && strings.HasPrefix(elements[index+1].Path, elements[index].Path+".")
 }
 
-// constrains reports whether the element has invariants beyond those that all have.
+// constrains reports whether the element has invariants in addition to those that all elements and
+// resources have.
 func constrains(definition elementDefinition) bool {
 	return slices.ContainsFunc(definition.Constraint, func(c invariant) bool {
 		return c.Severity == "error" && c.Key != "ele-1" && !strings.HasPrefix(c.Key, "dom-")
@@ -137,7 +138,7 @@ func (t typeRow) nextOrd() int {
 	return t.elements[len(t.elements)-1].ord + 1
 }
 
-// rows are the JSON spellings of an element.
+// rows returns a row for each JSON spelling of an element.
 func (e elementDefinition) rows(name string, ord int, components map[string]int) ([]elementRow, error) {
 	row := elementRow{
 		name: name, base: name, ord: ord, required: e.Min > 0, many: e.Max == "*",
@@ -173,7 +174,8 @@ func (e elementDefinition) rows(name string, ord int, components map[string]int)
 	return rows, nil
 }
 
-// setType says what values the element takes.
+// setType sets the type of the element, whether it is plain or simple and, for a Reference, the types
+// that it may refer to.
 func (r *elementRow) setType(path string, use typeUse) error {
 	r.typeName = use.Code
 	if strings.HasPrefix(use.Code, systemPrefix) {
@@ -211,11 +213,12 @@ func (r *elementRow) setType(path string, use typeUse) error {
 	return nil
 }
 
-// errata are reference targets that R4's definitions leave out and its own examples
-// use: DeviceMetric/example has a DeviceDefinition for a parent.
+// errata are reference targets that R4's definitions lack and R4's own examples use: the parent of
+// DeviceMetric/example is a DeviceDefinition.
 var errata = map[string][]string{"DeviceMetric.parent": {"DeviceDefinition"}}
 
-// valueSet is the value set that codes must be from, if any.
+// valueSet returns the URL of the value set from which codes must be, or an empty string if there is
+// none.
 func (e elementDefinition) valueSet() string {
 	if e.Binding == nil {
 		return ""
@@ -241,7 +244,8 @@ func cut(path string) (parent, name string) {
 	return path[:dot], path[dot+1:]
 }
 
-// checkTypes makes sure that the reader's assumptions hold.
+// checkTypes returns an error if an assumption of the reader does not hold. It also sets the type of
+// the ids of resources.
 func checkTypes(rows []typeRow) error {
 	known := map[string]bool{}
 	for _, row := range rows {

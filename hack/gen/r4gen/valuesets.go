@@ -14,14 +14,15 @@ const (
 	currencies   = "http://hl7.org/fhir/ValueSet/currencies"
 )
 
-// bySyntax are value sets that no list can hold; the reader knows their syntax.
+// bySyntax has the code systems of value sets that are too large for a list. The reader checks the
+// syntax of their codes.
 var bySyntax = map[string]string{
 	allLanguages: "urn:ietf:bcp:47",
 	mimeTypes:    "urn:ietf:bcp:13",
 }
 
-// unknown are value sets of units and of LOINC answers that the package does not
-// hold. None of them is bound in a type that the server keeps.
+// unknown are value sets of units and of LOINC answers that the package does not hold. No type that
+// the server keeps is bound to one of them.
 var unknown = map[string]bool{
 	"http://hl7.org/fhir/ValueSet/ucum-units": true,
 	"http://loinc.org/vs/LL379-9":             true,
@@ -33,8 +34,7 @@ type expansion struct {
 	systems []codes
 }
 
-// codes are those of one system, in order; of a system whose codes have a syntax
-// there are none.
+// codes has the codes of one system, sorted. It has no codes if the reader checks their syntax instead.
 type codes struct {
 	system string
 	codes  []string
@@ -116,7 +116,8 @@ func flatten(concepts []concept) []string {
 	return found
 }
 
-// currencyCodes are those of ISO 4217, which the package does not list.
+// currencyCodes returns the codes of ISO 4217 that golang.org/x/text knows. HL7's package does not
+// list them.
 func currencyCodes() []string {
 	var found []string
 	for i := range 26 * 26 * 26 {

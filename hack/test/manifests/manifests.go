@@ -20,7 +20,8 @@ type document struct {
 	object unstructured.Unstructured
 }
 
-// documents returns the objects of Kubernetes' own groups. The error has the documents that are no YAML.
+// documents returns the objects of Kubernetes' own groups. The error has the parse errors of documents
+// that are not YAML; the other documents are returned all the same.
 func documents(text string) (all []document, err error) {
 	var errs []error
 	for part := range strings.SplitSeq(text, "\n---\n") {

@@ -64,9 +64,9 @@ func kindsOf(model proto.Schema) []schema.GroupVersionKind {
 	return kinds
 }
 
-// Check returns an error for each unknown kind and field, missing required field and value of another type in the documents
-// of Kubernetes' own groups. kubectl validates in the same way where a server cannot. It returns how many documents it has
-// checked.
+// Check returns an error for each unknown kind and field, missing required field and value of another
+// type in the documents of Kubernetes' own groups. kubectl validates in the same way if a server does
+// not validate fields. checked is the number of documents of these groups.
 func (s *Schema) Check(text string) (checked int, err error) {
 	all, err := documents(text)
 	errs := []error{err}

@@ -11,9 +11,9 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// CheckTypes returns an error for each document of Kubernetes' own groups with an unknown kind, an unknown or repeated
-// field, or a value of another type. The types are those of the module k8s.io/api, the pinned release. It returns how many
-// documents it has checked.
+// CheckTypes returns an error for each document of Kubernetes' own groups with an unknown kind, an
+// unknown or repeated field, or a value of another type. The types are those of the Kubernetes modules
+// in Paddock's go.mod. checked is the number of documents of these groups.
 func CheckTypes(text string) (checked int, err error) {
 	types := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme} {

@@ -9,7 +9,8 @@ import (
 	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
 
-// inCompartment holds for the records that are in the compartment of a record.
+// inCompartment returns a test that holds for the records in the compartment of a record. of and id
+// are the type and id of that record.
 func (w *World) inCompartment(of, id string) test {
 	id = strings.ToLower(id)
 	members := w.compartments[of]
@@ -23,9 +24,9 @@ func (w *World) inCompartment(of, id string) test {
 	}
 }
 
-// compartment makes the query one of a compartment: of a type, of some types or of all, of which
-// the caller sees at least one. It returns those that must have the parameters of the query, and
-// none where the caller sees nothing.
+// compartment makes the query a search in a compartment: for one type, some types or all types in it.
+// The caller sees at least one of them. It returns the types that must have the parameters of the
+// query, or nil, and an unchanged query, if the caller sees no type of the compartment.
 func (g *generator) compartment(q *Query, seen []string) (types []string) {
 	of := pick(g.Rand, slices.Sorted(maps.Keys(g.world.compartments)))
 	all := slices.Sorted(maps.Keys(g.world.compartments[of]))
@@ -51,5 +52,5 @@ func (g *generator) compartment(q *Query, seen []string) (types []string) {
 	return q.Types
 }
 
-// compartmentForm is the form of the filter that a compartment is.
+// compartmentForm is the name of the filter that stands for a compartment.
 const compartmentForm = "compartment"

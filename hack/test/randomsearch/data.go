@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// schemas list the elements of made-up resources: name:kind, where a name with a * has
-// several values and one with a ! is always there.
+// schemas has the elements of random resources by type, each as name:kind. An element whose name ends
+// in * has one to three values. An element whose name ends in ! is always there.
 var schemas = map[string]string{
 	"Device": `identifier*:identifier status:code/active,inactive,entered-in-error,unknown type:concept deviceName*:deviceName
 		manufacturer:text modelNumber:text udiCarrier*:udi owner:to/Organization patient:to/Patient location:to/Location contact*:contact url:uri`,
@@ -37,7 +37,8 @@ var schemas = map[string]string{
 		gender:code/male,female,other,unknown birthDate:date address*:address`,
 }
 
-// Few values make records collide; some have what queries must escape or fold.
+// The lists are short, so that records share values. Some values have characters that queries must
+// escape or fold.
 var (
 	texts = []string{
 		"Smith", "smith", "Smyth", "Schmidt", "Müller", "MULLER", "O'Brien", "de la Cruz", "a,b", "x|y", "c$d", `back\slash`, "Straße", "strasse",
@@ -59,7 +60,7 @@ type data struct {
 	*rand.Rand
 	// base is the address of the site.
 	base string
-	// ids are those that there are, of each type; some references are to others.
+	// ids has the ids of the records of each type. Some references have an id that is not among them.
 	ids map[string][]string
 }
 
@@ -116,7 +117,7 @@ func (d *data) meta() object {
 	return meta
 }
 
-// canonical makes a canonical URL, of a version or of none.
+// canonical makes a canonical URL, with or without a version.
 func (d *data) canonical() string {
 	if d.chance(40) {
 		return pick(d.Rand, uris)
@@ -163,7 +164,7 @@ func (d *data) value(typ, kind string) any {
 	return d.component(kind)
 }
 
-// component makes a value of a kind that consists of others.
+// component makes a value of a kind that has elements of its own and is used by few types.
 func (d *data) component(kind string) any {
 	language := object{"coding": []any{object{"system": "urn:ietf:bcp:47", "code": pick(d.Rand, languages)}}}
 	switch kind {
@@ -286,7 +287,7 @@ func (d *data) period() object {
 	return period
 }
 
-// reference makes a reference to a record, in one of the forms that there are.
+// reference makes a reference to a record of a type, in one of the forms that references have.
 func (d *data) reference(typ string) object {
 	id := "gone"
 	if ids := d.ids[typ]; len(ids) > 0 && d.chance(93) {

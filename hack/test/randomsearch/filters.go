@@ -10,16 +10,17 @@ import (
 	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
 
-// Filter is one parameter of a query, as it is written and as what it means.
+// Filter is one parameter of a query: its name and value as they are written, and the condition that
+// it means.
 type Filter struct {
 	Name, Value string
 	Holds       func(w *World, r *Record) bool
 }
 
-// test is what one alternative of a filter asks of a record.
+// test reports whether a record meets a condition, such as one alternative of a filter.
 type test func(w *World, r *Record) bool
 
-// anyOf holds if one of the tests does.
+// anyOf returns a test that holds if at least one of the tests holds.
 func anyOf(tests []test) test {
 	return func(w *World, r *Record) bool {
 		return slices.ContainsFunc(tests, func(t test) bool { return t(w, r) })
@@ -30,12 +31,12 @@ func not(t test) test {
 	return func(w *World, r *Record) bool { return !t(w, r) }
 }
 
-// present is what :missing=false means.
+// present returns the test of :missing=false.
 func present(param string) test {
 	return func(_ *World, r *Record) bool { return len(r.values[param]) > 0 }
 }
 
-// tokenIs compares tokens; nil takes anything.
+// tokenIs returns a test of tokens. A nil system or code matches any.
 func tokenIs(param string, system, code *string) test {
 	return func(_ *World, r *Record) bool {
 		return has(r, param, func(t store.Token) bool { return tokenMatches(t, system, code) })
@@ -68,21 +69,21 @@ func exactly(param, text string) test {
 	}
 }
 
-// below holds for a URI and for all below it.
+// below returns a test that holds for a URI and for all URIs below it.
 func below(param, uri string) test {
 	return func(_ *World, r *Record) bool {
 		return has(r, param, func(t store.Text) bool { return t.Original == uri || strings.HasPrefix(t.Original, uri+"/") })
 	}
 }
 
-// above holds for a URI and for all above it.
+// above returns a test that holds for a URI and for all URIs above it.
 func above(param, uri string) test {
 	return func(_ *World, r *Record) bool {
 		return has(r, param, func(t store.Text) bool { return t.Original == uri || strings.HasPrefix(uri, t.Original+"/") })
 	}
 }
 
-// canonicalIs compares canonical URLs as docs/decisions/0013-canonical-search.md has it.
+// canonicalIs returns a test of canonical URLs, by the rules in docs/decisions/0013-canonical-search.md.
 func canonicalIs(param, modifier, url, version string) test {
 	return func(_ *World, r *Record) bool {
 		return has(r, param, func(t store.Text) bool {
@@ -105,13 +106,15 @@ func canonicalIs(param, modifier, url, version string) test {
 	}
 }
 
-// beginsWith compares versions part by part.
+// beginsWith reports whether a version begins with the parts of another one. Parts are separated by
+// dots.
 func beginsWith(version, with string) bool {
 	parts, first := strings.Split(version, "."), strings.Split(with, ".")
 	return len(parts) >= len(first) && slices.Equal(parts[:len(first)], first)
 }
 
-// sounds holds if each word has one of its codes among those of the record.
+// sounds returns a test that holds if, for each word, the record has at least one of the phonetic
+// codes of the word.
 func sounds(param string, words [][]string) test {
 	return func(_ *World, r *Record) bool {
 		for _, codes := range words {
@@ -123,7 +126,8 @@ func sounds(param string, words [][]string) test {
 	}
 }
 
-// dateIs compares a target [l, h) with the range [a, b) that is searched for. Rule 5.
+// dateIs reports whether the period [l, h) of a record matches the range [a, b) of a query with a
+// prefix (R4 search.html#prefix).
 func dateIs(prefix string, a, b, l, h int64) bool {
 	eq := a <= l && h <= b
 	switch prefix {
@@ -146,12 +150,12 @@ func dateIs(prefix string, a, b, l, h int64) bool {
 	}
 }
 
-// A tick is as fine as times in queries are.
+// A tick is 100 ns, the finest precision of times in queries here.
 const ticksPerMicro = 10
 
 func ticks(t time.Time) int64 { return t.UnixMicro()*ticksPerMicro + int64(t.Nanosecond()/100%10) }
 
-// periodIs compares periods with a range in ticks.
+// periodIs returns a test of periods. a and b are the bounds of the range in ticks.
 func periodIs(param, prefix string, a, b int64) test {
 	inTicks := func(micros int64) int64 {
 		if micros == store.TheBeginning || micros == store.TheEnd {
@@ -164,7 +168,8 @@ func periodIs(param, prefix string, a, b int64) test {
 	}
 }
 
-// updatedIs compares _lastUpdated, which is an instant, with a range in ticks.
+// updatedIs returns a test of _lastUpdated, which is an instant. a and b are the bounds of the range
+// in ticks.
 func updatedIs(prefix string, a, b int64) test {
 	return func(_ *World, r *Record) bool {
 		updated := r.Updated * ticksPerMicro
@@ -186,7 +191,8 @@ func updatedIs(prefix string, a, b int64) test {
 	}
 }
 
-// refersTo holds for references to the same: of this site, whatever the base.
+// refersTo returns a test that holds for references equal to the given one. References to a record of
+// this site are equal with and without the site's address.
 func refersTo(param string, to store.Reference) test {
 	return func(w *World, r *Record) bool {
 		name, local := w.local(to)
@@ -199,7 +205,8 @@ func refersTo(param string, to store.Reference) test {
 	}
 }
 
-// refersToID holds for references to a record of this site, of one of the types.
+// refersToID returns a test that holds for references to a record of this site with the id and one of
+// the types.
 func refersToID(param string, types []string, id string) test {
 	var tests []test
 	for _, typ := range types {
@@ -208,12 +215,14 @@ func refersToID(param string, types []string, id string) test {
 	return anyOf(tests)
 }
 
-// partOf holds for what is, directly or through others, a part of a record.
+// partOf returns the test of :below: it holds for records that are a part of a record, directly or
+// through other records.
 func partOf(param, typ, id string) test {
 	return func(w *World, r *Record) bool { return reaches(w, r, param, typ+"/"+id) }
 }
 
-// reaches reports whether the references of a record lead to a name, directly or through others.
+// reaches reports whether the references of a record lead to the record with a name, directly or
+// through other records.
 func reaches(w *World, r *Record, param, name string) bool {
 	for seen := map[*Record]bool{}; r != nil && !seen[r]; {
 		seen[r] = true
@@ -233,7 +242,8 @@ func reaches(w *World, r *Record, param, name string) bool {
 	return false
 }
 
-// partOfAbove holds for what is a part of a record or of what that is a part of.
+// partOfAbove returns the test of :above: it holds for records that are directly a part of the given
+// record, or of a record that the given record is a part of, directly or through other records.
 func partOfAbove(param, typ, id string) test {
 	return func(w *World, r *Record) bool {
 		return has(r, param, func(v store.Reference) bool {
@@ -247,14 +257,15 @@ func partOfAbove(param, typ, id string) test {
 	}
 }
 
-// chain holds if a reference leads to a record of a type that the test holds for.
+// chain returns a test that holds if a reference leads to a record of the type for which inner holds.
 func chain(param, typ string, inner test) test {
 	return func(w *World, r *Record) bool {
 		return slices.ContainsFunc(w.referredBy(r, param), func(to *Record) bool { return to.Type == typ && inner(w, to) })
 	}
 }
 
-// reverse holds if a record of a type that the test holds for refers to the record.
+// reverse returns a test that holds if a record of the type for which inner holds refers to the tested
+// record.
 func reverse(typ, param string, inner test) test {
 	return func(w *World, r *Record) bool {
 		return slices.ContainsFunc(w.Records, func(from *Record) bool {
@@ -271,7 +282,8 @@ func pairIs(param string, first, second [2]*string) test {
 	}
 }
 
-// meters is how far two points on a globe are apart: the angle between their directions.
+// meters returns the distance of two points on a globe: the angle between their directions, times the
+// radius.
 func meters(a, b store.Point) float64 {
 	x, y := direction(a), direction(b)
 	cross := [3]float64{x[1]*y[2] - x[2]*y[1], x[2]*y[0] - x[0]*y[2], x[0]*y[1] - x[1]*y[0]}

@@ -13,26 +13,27 @@ import (
 	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
 
-// Query is a random query: how it is written, and what it means.
+// Query is a random query, both as it is written and as the conditions that it means.
 type Query struct {
-	// Types are those to search, which the path or _type names; Everywhere is without.
+	// Types are the types to search, which the path or _type names. Everywhere reports whether the
+	// query names no type; then Types are those that the caller sees.
 	Types      []string
 	Everywhere bool
-	// Within is the path of a search in a compartment.
+	// Within is the path of a search in a compartment, and empty for other searches.
 	Within   string
 	Filters  []Filter
 	Sort     []SortKey
 	Includes []Include
-	// Range names what the query has a range of with two ends, if it has one.
+	// Range is the name of the parameter for which the query has a range with two ends. It is empty if
+	// there is no such range.
 	Range string
-	// Count is the number of matches of a page; Unlimited is how many there are
-	// where the query does not say.
+	// Count is the number of matches on a page: _count, or 20 without it.
 	Count int
-	// Total is what the query says about the total, or nothing.
+	// Total is the value of _total. It is empty if the query has none.
 	Total string
-	// Refused tells whether the query must be refused as ambiguous.
+	// Refused reports whether the query must be refused as ambiguous.
 	Refused func(*World) bool
-	// Written is the query, without the path.
+	// Written has the parameters of the query as they are sent.
 	Written url.Values
 }
 
@@ -41,11 +42,12 @@ type generator struct {
 	*rand.Rand
 	world *World
 	now   time.Time
-	// sounds are the codes of words.
+	// sounds has the phonetic codes of words.
 	sounds map[string][]string
-	// values are those of each parameter of each type, as there are in the world.
+	// values has the values of the records of the world, by type and parameter.
 	values map[string]map[string][]store.Value
-	// refusals tell why the query being made must be refused, if they hold.
+	// refusals are conditions on the world. The query that is being made must be refused if one of
+	// them holds.
 	refusals []func(*World) bool
 }
 
@@ -64,7 +66,8 @@ func newGenerator(seed uint64, w *World, sounds map[string][]string, now time.Ti
 
 func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
 
-// sample is a value that a parameter has somewhere, of the kind wanted.
+// sample returns a random value, of type V, of a parameter in records of the types. It reports false
+// if there is none.
 func sample[V store.Value](g *generator, types []string, param string) (V, bool) {
 	var all []V
 	for _, typ := range types {
@@ -87,7 +90,7 @@ func (g *generator) query(seen []string) Query {
 	q := Query{Types: []string{pick(g.Rand, seen)}, Count: 20, Written: url.Values{}}
 	everywhere := g.chance(3)
 	switch {
-	case everywhere: // what is asked for must be a parameter of all types
+	case everywhere: // the parameters of such a query must be parameters of all types
 		q.Types = searchtruth.Kept
 	case g.chance(6):
 		q.Types = slices.Clone(seen)
@@ -129,7 +132,7 @@ func (g *generator) query(seen []string) Query {
 	return q
 }
 
-// page chooses how many matches there are on a page, and what is said of the total.
+// page chooses _count and _total, each at random and sometimes none.
 func (g *generator) page(q *Query) {
 	if g.chance(85) {
 		q.Count = pick(g.Rand, []int{0, 1, 2, 3, 3, 5, 7, 10, 20, 50, 1000})
@@ -141,7 +144,7 @@ func (g *generator) page(q *Query) {
 	}
 }
 
-// sort chooses an order.
+// sort chooses an order, or none. It uses only parameters that all types of the query have.
 func (g *generator) sort(q *Query) {
 	if g.chance(45) {
 		return
@@ -167,7 +170,7 @@ func (g *generator) sort(q *Query) {
 	q.Written.Set("_sort", strings.Join(written, ","))
 }
 
-// includes chooses what else to ask for.
+// includes adds one to three includes.
 func (g *generator) includes(q *Query) {
 	for range 1 + g.IntN(3) {
 		include := Include{Reverse: g.chance(50), Iterate: g.chance(30)}
@@ -193,7 +196,8 @@ func (g *generator) includes(q *Query) {
 	}
 }
 
-// reference chooses a parameter by which records refer: of the types, to the types, or any.
+// reference chooses a parameter with references: nearly always one of the types, or, if reverse is
+// set, one whose references may be to the types.
 func (g *generator) reference(types []string, reverse bool) (typ, param string) {
 	for range 50 {
 		typ = pick(g.Rand, slices.Sorted(maps.Keys(g.world.parameters)))
@@ -214,12 +218,12 @@ func (g *generator) reference(types []string, reverse bool) (typ, param string) 
 	return "Patient", "organization"
 }
 
-// kept are those of the types that the server keeps.
+// kept returns those of the types that the server keeps.
 func (w *World) kept(types []string) []string {
 	return slices.DeleteFunc(slices.Clone(types), func(typ string) bool { return w.parameters[typ] == nil })
 }
 
-// common are the parameters that all of the types have, of the same kind.
+// common returns the names of the parameters that all types have with the same kind, sorted.
 func (g *generator) common(types []string) []string {
 	var names []string
 	for name, p := range g.world.parameters[types[0]] {

@@ -8,7 +8,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// targets are the types that a parameter refers to, for all of the types.
+// targets returns the types to which a parameter of any of the given types refers.
 func (g *generator) targets(types []string, name string) []string {
 	if name == "patient" {
 		return []string{"Patient"}
@@ -21,7 +21,7 @@ func (g *generator) targets(types []string, name string) []string {
 	return slices.Compact(all)
 }
 
-// refers makes a filter of references.
+// refers makes a filter of a reference parameter.
 func (g *generator) refers(types []string, name string) Filter {
 	targets := g.targets(types, name)
 	kept := g.world.kept(targets)
@@ -44,7 +44,8 @@ func (g *generator) refers(types []string, name string) Filter {
 	return g.alternatives(name, "", func() (string, test) { return g.referenceValue(types, name, targets) })
 }
 
-// idOf is the id of a record of a type, or of none.
+// idOf returns the id of a random record of a type, with some letters in the other case. Sometimes it
+// returns an id that no record has.
 func (g *generator) idOf(typ string) string {
 	var ids []string
 	for _, r := range g.world.Records {
@@ -83,8 +84,8 @@ func (g *generator) referenceValue(types []string, name string, targets []string
 	return relative, refersTo(name, to)
 }
 
-// ambiguous reports whether references of records of a type to an id are to several of
-// the types: a server must refuse to tell which is meant.
+// ambiguous reports whether records of a type refer to the id with several of the target types. A
+// server must then refuse a query by the id alone, because the query does not say which type it means.
 func (w *World) ambiguous(typ, param string, targets []string, id string) bool {
 	found := map[string]bool{}
 	for _, r := range w.Records {
@@ -97,7 +98,7 @@ func (w *World) ambiguous(typ, param string, targets []string, id string) bool {
 	return len(found) > 1
 }
 
-// hierarchy makes a filter of :above or :below.
+// hierarchy makes a filter with :above or :below.
 func (g *generator) hierarchy(typ, name string) Filter {
 	modifier, compare := "below", partOf
 	if g.chance(50) {
@@ -113,7 +114,8 @@ func (g *generator) hierarchy(typ, name string) Filter {
 	})
 }
 
-// chain makes a filter of what records referred to must meet.
+// chain makes a filter by the records that a match refers to. It reports false if the chain would name
+// no type and its inner parameter does not mean the same for all possible types.
 func (g *generator) chain(types []string, name string, depth int) (Filter, bool) {
 	targets := g.world.kept(g.targets(types, name))
 	typ, refusals := pick(g.Rand, targets), len(g.refusals)
@@ -135,8 +137,9 @@ func (g *generator) chain(types []string, name string, depth int) (Filter, bool)
 	return Filter{name + "." + inner.Name, inner.Value, anyOf(tests)}, ok
 }
 
-// having are those of the types that have a parameter: they are meant by a chain that
-// names no type. It is not ok if the parameter means different things for them.
+// having returns those of the types that have the parameter of a filter. A chain that names no type
+// means these types. ok is false if no type has the parameter, if it means different things for the
+// types, or if the filter is a chain or has another modifier than those listed here.
 func (g *generator) having(types []string, filter string) (having []string, ok bool) {
 	param, modifier, _ := strings.Cut(filter, ":")
 	if !slices.Contains([]string{"", "not", "missing", "contains", "exact"}, modifier) || strings.Contains(filter, ".") {
@@ -159,10 +162,11 @@ func (g *generator) having(types []string, filter string) (having []string, ok b
 	return having, len(having) > 0
 }
 
-// has makes a filter of what records that refer to a match must meet.
+// has makes a filter (_has) by the records that refer to a match. It reports false if no parameter was
+// found.
 func (g *generator) has(types []string, depth int) (Filter, bool) {
 	typ, param := g.reference(types, true)
-	// The types must be such that the parameter refers to one of them.
+	// The parameter that was chosen may not refer to any of the types.
 	if !slices.ContainsFunc(types, func(t string) bool { return slices.Contains(g.targets([]string{typ}, param), t) }) {
 		return Filter{}, false
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/paddock-health/paddock/hack/test/searchtruth"
 )
 
-// filter makes a filter for records of the types; depth counts the links on the way.
+// filter makes a filter for records of the types. depth is the number of chains and _has around the
+// filter.
 func (g *generator) filter(types []string, depth int) Filter {
 	names := append(g.common(types), "_id", "_lastUpdated", "telecom", "patient")
 	if depth < 3 && g.chance(12) {
@@ -21,7 +22,7 @@ func (g *generator) filter(types []string, depth int) Filter {
 			return f
 		}
 	}
-	for _, name := range names { // of these there are few
+	for _, name := range names { // few parameters are of these kinds, so they get more weight
 		p := g.world.parameters[types[0]][name]
 		if p.Kind == "date" || p.Kind == "special" || p.Kind == "composite" || name == "partof" || name == "parent" || len(g.world.kept(p.Targets)) > 1 {
 			names = append(names, name, name, name)
@@ -51,7 +52,7 @@ func (g *generator) filter(types []string, depth int) Filter {
 	}
 }
 
-// missing makes a filter of what has a parameter, or lacks it.
+// missing makes a filter with :missing.
 func (g *generator) missing(name string) Filter {
 	holds := present(name)
 	if name == "_id" || name == "_lastUpdated" { // all records have them
@@ -64,7 +65,7 @@ func (g *generator) missing(name string) Filter {
 	return Filter{name + ":missing", strconv.FormatBool(missing), holds}
 }
 
-// of makes a filter of a parameter of a kind.
+// of makes a filter by a parameter of a kind. It reports false if no chain was possible.
 func (g *generator) of(kind string, types []string, name string, depth int) (Filter, bool) {
 	switch kind {
 	case "token":
@@ -91,7 +92,7 @@ func (g *generator) of(kind string, types []string, name string, depth int) (Fil
 	panic("randomsearch: no filters of kind " + kind + " for " + name)
 }
 
-// alternatives makes a filter of one value or of several.
+// alternatives makes a filter of one value or of several alternatives, each from a call of one.
 func (g *generator) alternatives(name, modifier string, one func() (string, test)) Filter {
 	var values []string
 	var tests []test
@@ -122,7 +123,7 @@ func (g *generator) id() Filter {
 	return f
 }
 
-// flipped writes some letters of a text in the other case.
+// flipped returns a text with some ASCII letters in the other case.
 func (g *generator) flipped(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -136,7 +137,7 @@ func (g *generator) flipped(text string) string {
 	}, text)
 }
 
-// valueSets are some whose codes queries may ask for, by parameter.
+// valueSets has, by parameter, a value set, its code system and its codes, for :in and :not-in.
 var valueSets = map[string][]string{
 	"gender":      {"http://hl7.org/fhir/ValueSet/administrative-gender", "http://hl7.org/fhir/administrative-gender", "male", "female", "other", "unknown"},
 	"address-use": {"http://hl7.org/fhir/ValueSet/address-use", "http://hl7.org/fhir/address-use", "home", "work", "temp", "old", "billing"},
@@ -176,13 +177,14 @@ func (g *generator) token(types []string, name string) Filter {
 	return f
 }
 
-// tokenValue chooses a token and how much of it to ask for.
+// tokenValue chooses a token and its form in a query: with or without system or code. system and code
+// are nil if the query does not restrict them.
 func (g *generator) tokenValue(types []string, name string) (written string, system, code *string) {
 	v, ok := sample[store.Token](g, types, name)
 	if !ok {
 		v = store.Token{System: "urn:s1", Code: "true"}
 	}
-	if g.chance(15) { // the code of another system
+	if g.chance(15) { // a code with a system that it may not have
 		v.System = pick(g.Rand, systems)
 	}
 	text := g.flipped(v.Code)
@@ -199,11 +201,12 @@ func (g *generator) tokenValue(types []string, name string) (written string, sys
 	return escapes.Replace(text), nil, &text
 }
 
-// ofType asks for an identifier by its type: system|code|value, all given.
+// ofType makes a value of :of-type: an identifier with its type, as system|code|value.
 func (g *generator) ofType(types []string, name string) (string, test) {
 	for {
 		v, _ := sample[store.Token](g, types, name+":of-type")
-		// The code and the value are joined by a |, which a code may have too.
+		// v.Code is the code and the value, joined by a |. The code may contain a | too, so one is
+		// chosen at random.
 		for i, c := range v.Code {
 			if c == '|' && v.System != "" && g.chance(60) {
 				code := g.flipped(v.Code)
@@ -217,7 +220,7 @@ func (g *generator) ofType(types []string, name string) (string, test) {
 	}
 }
 
-// prefix is what a text begins with, with something in it to look for.
+// prefix returns a random prefix of a text that is not empty after folding.
 func (g *generator) prefix(text string) string {
 	runes := []rune(text)
 	for {
@@ -259,7 +262,7 @@ func (g *generator) text(types []string, name string) Filter {
 	})
 }
 
-// phonetic asks for texts whose words sound like something.
+// phonetic makes a filter by a text whose words have phonetic codes.
 func (g *generator) phonetic(name string) Filter {
 	return g.alternatives(name, "", func() (string, test) {
 		for {
@@ -271,7 +274,7 @@ func (g *generator) phonetic(name string) Filter {
 	})
 }
 
-// codesOf are the codes of the words of a text, as far as words have any.
+// codesOf returns the phonetic codes of the words of a text. It leaves out words without codes.
 func (g *generator) codesOf(text string) [][]string {
 	var words [][]string
 	for _, word := range strings.Fields(text) {
@@ -313,7 +316,7 @@ func (g *generator) canonical(types []string, name string) Filter {
 	})
 }
 
-// layouts are the precisions of dates in queries, and how long one lasts.
+// layouts are the precisions of dates in queries. next returns the end of a date with this precision.
 var layouts = []struct {
 	layout string
 	next   func(time.Time) time.Time
@@ -330,8 +333,7 @@ var layouts = []struct {
 
 var prefixes = []string{"", "eq", "ne", "gt", "lt", "ge", "le", "sa", "eb", "ap"}
 
-// ends makes the filters of a range with two ends: of a date or a period, or of the time of
-// the last update.
+// ends makes the two filters of a range with two ends, by a date parameter or _lastUpdated.
 func (g *generator) ends(types []string) []Filter {
 	names := []string{"_lastUpdated"}
 	for _, name := range g.common(types) {
@@ -346,7 +348,7 @@ func (g *generator) ends(types []string) []Filter {
 	return []Filter{end("ge", "gt", "sa", "ge"), end("le", "lt", "eb", "lt")}
 }
 
-// date chooses a date near one that there is, and one of the prefixes.
+// date chooses a date near one that a record has, and one of the prefixes.
 func (g *generator) date(types []string, name string, prefixes []string) (string, test) {
 	prefix := pick(g.Rand, prefixes)
 	around := pick(g.Rand, g.world.Records).Updated
@@ -370,7 +372,7 @@ func (g *generator) date(types []string, name string, prefixes []string) (string
 		panic(err)
 	}
 	a, b := ticks(from), ticks(l.next(from))
-	if prefix == "ap" { // of whole microseconds
+	if prefix == "ap" { // ap widens the range by a tenth of its distance from now, in whole microseconds
 		least, most, now := from.UnixMicro(), l.next(from).Add(time.Microsecond-1).UnixMicro(), g.now.UnixMicro()
 		a, b = (least-max(now-least, least-now)/10)*ticksPerMicro, (most+max(now-most, most-now)/10)*ticksPerMicro
 	}
@@ -390,7 +392,7 @@ func (g *generator) pair(types []string, name string) (string, test) {
 	return first + "$" + second, pairIs(name, [2]*string{firstSystem, firstCode}, [2]*string{secondSystem, secondCode})
 }
 
-// near chooses a center and a distance that no place is just at the edge of.
+// near chooses a center and a distance, so that no place is within a meter of the edge of the circle.
 func (g *generator) near(name string) (string, test) {
 	for {
 		at := pick(g.Rand, places)

@@ -1,7 +1,6 @@
-// Package randomsearch is a search engine for FHIR that is as plain as can be: it looks
-// at every record for every query. Tests compare what a server answers to random
-// queries with what it answers. It knows the server's HTTP interface only; the values
-// of its records are those of searchtruth.
+// Package randomsearch is a simple search engine for FHIR that tests every record for every query. Its
+// tests send random queries to a server and compare the responses with the results of this engine. It
+// takes the searchable values of records from searchtruth, not from the server.
 package randomsearch
 
 import (
@@ -26,7 +25,7 @@ type Record struct {
 
 func (r *Record) String() string { return r.Type + "/" + r.ID }
 
-// has reports whether the record has a value of the parameter that the test holds for.
+// has reports whether the record has a value of the parameter for which the test holds.
 func has[V store.Value](r *Record, param string, test func(V) bool) bool {
 	for _, value := range r.values[param] {
 		if v, ok := value.(V); ok && test(v) {
@@ -43,12 +42,12 @@ type World struct {
 	byName     map[string]*Record
 	base       string
 	parameters map[string]map[string]searchtruth.Parameter
-	// compartments are those of HL7, by type.
+	// compartments are HL7's compartments, by the type of the record that owns them.
 	compartments map[string]searchtruth.Compartment
 }
 
-// see is the world of a caller who may see records of the types only, and none with
-// the security label, if that is not empty.
+// see returns the world of a caller that may see only records of the types. If hidden is not empty,
+// the caller sees no records that a rule about this security label hides.
 func (w *World) see(types []string, hidden string) *World {
 	seen := &World{base: w.base, parameters: w.parameters, compartments: w.compartments, byName: map[string]*Record{}}
 	for _, r := range w.Records {
@@ -59,15 +58,17 @@ func (w *World) see(types []string, hidden string) *World {
 	return seen
 }
 
-// links are the parameters whose references decide who sees a record, and the type of their
-// targets: a Device is seen where its Patient is, a DeviceMetric where its Devices are.
+// links are the parameters whose references decide whether a caller sees a record, with the type of
+// their targets. A caller sees a Device only with its Patient, and a DeviceMetric only with its
+// Devices.
 var links = map[string]map[string]string{
 	"Device":       {"patient": "Patient"},
 	"DeviceMetric": {"source": "Device", "parent": "Device"},
 }
 
-// hides reports whether a rule that denies a security label hides a record, or one that it is
-// linked to. A link to a record of this site that is not there hides too.
+// hides reports whether a rule that denies a security label hides a record: the record has the label,
+// is linked to a hidden record, or is linked to a record of this site that does not exist or has
+// another type.
 func (w *World) hides(r *Record, label string) bool {
 	if has(r, "_security", func(t store.Token) bool { return t.Code == label }) {
 		return true
@@ -89,8 +90,8 @@ func (w *World) add(r *Record) {
 	w.byName[r.String()] = r
 }
 
-// local is the type and id of a record of this site that a reference is to, if it is to
-// one, whether or not there is such a record.
+// local returns the type and id of the record of this site to which a reference is, whether or not the
+// record exists. It reports false for other references.
 func (w *World) local(reference store.Reference) (string, bool) {
 	if reference.ID == "" || reference.Base != "" && reference.Base != w.base {
 		return "", false
@@ -111,7 +112,7 @@ func (w *World) referredBy(r *Record, param string) []*Record {
 	return found
 }
 
-// references are the parameters of a type that find references.
+// references returns the names of the reference parameters of a type, sorted.
 func (w *World) references(typ string) []string {
 	var names []string
 	for name, p := range w.parameters[typ] {
@@ -123,13 +124,13 @@ func (w *World) references(typ string) []string {
 	return names
 }
 
-// Include asks for records beside the matches.
+// Include is an _include or, if Reverse is set, a _revinclude. Iterate is the modifier :iterate.
 type Include struct {
 	Reverse, Iterate    bool
 	Type, Param, Target string // "" is any
 }
 
-// steps lists the records that an include leads to from a record.
+// steps returns the records to which an include leads from a record.
 func (w *World) steps(from *Record, include Include) []*Record {
 	var found []*Record
 	for _, source := range w.Records {
@@ -154,7 +155,7 @@ func (w *World) steps(from *Record, include Include) []*Record {
 	return found
 }
 
-// Included are the records that includes add to the matches of a page.
+// Included returns the records that includes add to the matches of a page.
 func (w *World) Included(matches []*Record, includes []Include) map[*Record]bool {
 	known, included := map[*Record]bool{}, map[*Record]bool{}
 	for _, r := range matches {
@@ -180,14 +181,15 @@ func (w *World) Included(matches []*Record, includes []Include) map[*Record]bool
 	return included
 }
 
-// SortKey is a part of an order: a parameter, _id or _lastUpdated; the empty name is the
+// SortKey is a part of an order. Name is a parameter, _id or _lastUpdated. An empty name means the
 // time of creation.
 type SortKey struct {
 	Name       string
 	Descending bool
 }
 
-// Matches are the records of the types that all filters hold for, in order.
+// Matches returns the records of the types for which all filters hold, in the order of keys. Without
+// keys, the newest record comes first.
 func (w *World) Matches(types []string, filters []Filter, keys []SortKey) []*Record {
 	var found []*Record
 	for _, r := range w.Records {
@@ -198,7 +200,7 @@ func (w *World) Matches(types []string, filters []Filter, keys []SortKey) []*Rec
 	if len(keys) == 0 {
 		keys = []SortKey{{Descending: true}}
 	}
-	slices.SortFunc(found, func(a, b *Record) int { // in the end by creation
+	slices.SortFunc(found, func(a, b *Record) int { // records with equal keys are sorted by creation
 		for _, key := range keys {
 			if c := compare(a, b, key); c != 0 {
 				return c
@@ -209,8 +211,8 @@ func (w *World) Matches(types []string, filters []Filter, keys []SortKey) []*Rec
 	return found
 }
 
-// follow puts records that are equal in an order, made in one millisecond, into the order
-// that a page has them in: servers choose it.
+// follow sorts records in want that are equal in all keys and in the time of creation into the order
+// that a page has, because the server may choose the order of such records.
 func follow(want []*Record, page []string, keys []SortKey) {
 	if len(keys) == 0 {
 		keys = []SortKey{{}}
@@ -246,20 +248,21 @@ func compare(a, b *Record, key SortKey) int {
 	case hasFirst && hasSecond:
 		return sign * cmp.Or(cmp.Compare(first.time, second.time), strings.Compare(first.text, second.text))
 	case hasFirst:
-		return -1 // what lacks the value comes last, in both directions
+		return -1 // records without a value come last, in both directions
 	case hasSecond:
 		return 1
 	}
 	return 0
 }
 
-// place is a value as orders compare it.
+// place is a value by which records are sorted: a time or a folded text.
 type place struct {
 	time int64
 	text string
 }
 
-// best is the value of a record that comes first in the direction of the order.
+// best returns the value of a record that comes first in the direction of the order. It reports false
+// if the record has no value.
 func best(r *Record, key SortKey) (first place, found bool) {
 	for _, value := range r.values[key.Name] {
 		var at place

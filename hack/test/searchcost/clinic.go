@@ -12,7 +12,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// The records for each Patient: one Practitioner for perPractitioner of them, and so on.
+// There is one Practitioner for perPractitioner Patients, one Organization for perOrganization
+// Patients, and one RelatedPerson for perRelated Patients.
 const (
 	perPractitioner = 33
 	perOrganization = 200
@@ -21,8 +22,8 @@ const (
 
 type object = map[string]any
 
-// clinic makes the records of a practice. Values have the frequencies of real ones: few words are
-// common and many are rare, some elements are rarely there, and some are almost always.
+// clinic makes the records of a practice. Words have frequencies like those of real records: few words
+// are common and many are rare. Some elements are in few records, and some are in nearly all records.
 type clinic struct{ *rand.Rand }
 
 // zipf returns a number below n. Small numbers are common.
@@ -143,7 +144,8 @@ func (c clinic) related(n, patients int) object {
 }
 
 // Records calls write with the operations that write the records of a practice with a number of
-// Patients, up to 2,000 at a time.
+// Patients, up to 2,000 at a time. The last call may have no operations. Records reuses the slice
+// after write has returned.
 func Records(seed uint64, patients int, write func([]store.Op) error) error {
 	c := clinic{rand.New(rand.NewPCG(seed, 1))}
 	var portion []store.Op

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The pages that a search may touch: some for the search, and some for each record that it returns.
-// Those of an exception may touch more.
+// A search may touch pagesPerSearch pages, and pagesPerRecord pages for each record that it returns.
+// Queries with an exception may touch more pages.
 const (
 	pagesPerSearch = 200
 	pagesPerRecord = 20
 )
 
-// exception is a class of queries that may touch more pages than others.
+// exception is a class of queries that may touch more pages than other queries.
 type exception struct {
-	// name is that of its row in docs/decisions/search-access-paths.md, which has the reason.
+	// name is the name of the row in docs/decisions/search-access-paths.md that has the reason.
 	name string
 	// applies reports whether a query is of the class.
 	applies func(Query) bool
@@ -22,8 +22,9 @@ type exception struct {
 	pagesPerPatient float64
 }
 
-// exceptions are the classes, of which the first that applies to a query counts. A query of one
-// condition in the order of creation has none.
+// exceptions are the classes. The first class that applies to a query counts. No class applies to a
+// query with one condition and no total, in the order of creation, unless the condition is a chain,
+// _has, :contains or :missing.
 var exceptions = []exception{
 	{"total", func(q Query) bool { return q.values.Get("_total") != "none" }, 8},
 	{"`:contains`", func(q Query) bool { return q.hasModifier("contains") }, 7},
@@ -51,7 +52,8 @@ func (q Query) most(patients, records int) int {
 	return most
 }
 
-// isWithinBound reports whether a query touched no more pages than one without an exception may.
+// isWithinBound reports whether a query touched no more pages than a query without an exception may
+// touch.
 func isWithinBound(pages, records int) bool { return pages <= pagesPerSearch+pagesPerRecord*records }
 
 // hasModifier reports whether a condition of the query has a modifier.

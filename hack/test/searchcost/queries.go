@@ -46,14 +46,14 @@ func NewGenerator(seed uint64, began, ended time.Time) *Generator {
 	return &Generator{Rand: rand.New(rand.NewPCG(seed, 2)), values: map[string]map[string][]store.Value{}, began: began, ended: ended}
 }
 
-// sampled is the number of records of which the values of one are used in queries, and maxSamples the
-// maximum number of values of a parameter.
+// Queries use the values of one in sampled records. maxSamples is the maximum number of values of a
+// parameter that are kept.
 const (
 	sampled    = 7
 	maxSamples = 2000
 )
 
-// Sample lets queries use the values of some of the records that operations write.
+// Sample stores the values of some of the records that operations write, for use in queries.
 func (g *Generator) Sample(ops []store.Op) {
 	for i := 0; i < len(ops); i += sampled {
 		of := g.values[ops[i].Key.Type]
@@ -73,8 +73,8 @@ func (g *Generator) chance(percent int) bool { return g.IntN(100) < percent }
 
 func one[T any](g *Generator, all ...T) T { return all[g.IntN(len(all))] }
 
-// Query returns a query. It drops those that the API refuses, such as unknown codes of a fixed value
-// set.
+// Query returns a query that the API accepts. It discards queries that the API would refuse, such as
+// those with unknown codes of a fixed value set.
 func (g *Generator) Query() Query {
 	for {
 		q := g.attempt()
@@ -123,8 +123,8 @@ func (g *Generator) condition(q Query) {
 	}
 }
 
-// written returns a condition on a parameter, with one of its modifiers. ok is false if no record of
-// the sample has a value.
+// written returns a condition on a parameter, with or without a modifier. ok is false if the sample
+// has no value of the parameter, or if the chosen value cannot be used in a condition.
 func (g *Generator) written(typeName string, p *r4.SearchParameter) (name, value string, ok bool) {
 	if g.chance(6) {
 		return p.Name + ":missing", one(g, "true", "false"), true
@@ -179,7 +179,7 @@ func (g *Generator) text(p *r4.SearchParameter, v store.Text) (name, value strin
 	}
 }
 
-// period returns a condition on a date, or both ends of a range.
+// period returns a condition on a date, or both ends of a range in one value, separated by rangeMark.
 func (g *Generator) period(name string, v store.Period) (string, string, bool) {
 	if v.From == store.TheBeginning {
 		return "", "", false
@@ -195,7 +195,7 @@ func (g *Generator) period(name string, v store.Period) (string, string, bool) {
 		return name, one(g, "le", "lt", "eb") + day, true
 	case 3:
 		return name, day, true
-	default: // both ends: the caller adds them as two values
+	default: // both ends: split makes two values of it
 		return name, "ge" + day + rangeMark + "le" + at.AddDate(0, 0, 1+g.IntN(200)).Format(time.DateOnly), true
 	}
 }
@@ -203,7 +203,7 @@ func (g *Generator) period(name string, v store.Period) (string, string, bool) {
 // rangeMark separates the two ends of a range in a generated value.
 const rangeMark = "\x00"
 
-// split returns the values of a query as they are sent.
+// split returns the values of a query as they are sent: the ends of a range are two values.
 func split(values url.Values) url.Values {
 	sent := url.Values{}
 	for name, all := range values {

@@ -14,12 +14,12 @@ import (
 // Addition is a search parameter that neither R4 nor the contract defines. The server has a compiled
 // form of its expression; here fhirpath.js evaluates it.
 type Addition struct {
-	// ID is that of HL7's definition. It is empty if there is none.
+	// ID is the id of HL7's definition. It is empty if there is none.
 	ID, Code, Type, Expression string
 	Base, Target               []string
 }
 
-// Additions reads the additions of the checkout that has the folder bin.
+// Additions reads the additions of the checkout. bin is the folder bin/ of the checkout.
 func Additions(bin string) ([]Addition, error) {
 	text, err := os.ReadFile(filepath.Join(bin, "..", "apiserver", "fhir", "r4", "search_additions.json"))
 	if err != nil {
@@ -29,7 +29,7 @@ func Additions(bin string) ([]Addition, error) {
 	return all, json.Unmarshal(text, &all)
 }
 
-// Samples are values of FHIR types, as JSON.
+// Samples has a value of each FHIR type that extensions of additions may have, as JSON.
 var Samples = map[string]string{
 	"Address":         `{"city":"Wien","line":["Ring 1"]}`,
 	"boolean":         `true`,
@@ -47,11 +47,11 @@ var Samples = map[string]string{
 	"uri":             `"urn:made"`,
 }
 
-// inExtensions is the expression of an addition that finds the values of an extension.
+// inExtensions matches the expressions of additions that find the values of an extension.
 var inExtensions = regexp.MustCompile(`^\w+((?:\.extension\('[^']+'\))+)\.value\.ofType\((\w+)\)$`)
 
-// ValueType returns the FHIR type of the values of an addition that finds those of an extension, and
-// empty for another one.
+// ValueType returns the FHIR type of the values of an addition that searches an extension. It is empty
+// for other additions.
 func (a Addition) ValueType() string {
 	if parts := inExtensions.FindStringSubmatch(a.Expression); parts != nil {
 		return parts[2]
@@ -59,8 +59,8 @@ func (a Addition) ValueType() string {
 	return ""
 }
 
-// Extension returns the extension that an addition with a ValueType searches, with a value of a FHIR
-// type, both as JSON. Only a value of the ValueType is found.
+// Extension returns the extension that an addition with a ValueType searches, as JSON. value is its
+// value, as JSON of the type fhirType. The addition finds the value only if fhirType is the ValueType.
 func (a Addition) Extension(fhirType, value string) string {
 	urls := regexp.MustCompile(`'[^']+'`).FindAllString(a.Expression, -1)
 	text := fmt.Sprintf(`"value%s%s":%s`, strings.ToUpper(fhirType[:1]), fhirType[1:], value)
@@ -70,8 +70,9 @@ func (a Addition) Extension(fhirType, value string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(text, `"extension":[`), "]")
 }
 
-// Extensions returns a member "extension" with a value for each addition of a type, as JSON with a
-// comma behind it. It is empty if there are none. values override Samples.
+// Extensions returns a member "extension" with a value for each addition that searches an extension of
+// a resource type, as JSON with a comma after it. It is empty if there is no such addition. values
+// override Samples.
 func Extensions(bin, typ string, values map[string]string) (string, error) {
 	all, err := Additions(bin)
 	if err != nil {

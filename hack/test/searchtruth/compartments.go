@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// Compartment is what is in a compartment: the parameters that lead to it, by type. Instead of a
-// parameter there is Self for the record that the compartment is of.
+// Compartment has the members of a compartment: for each type, the parameters that refer to the record
+// that owns the compartment. The entry Self instead of a parameter means that the owner itself is a
+// member.
 type Compartment map[string][]string
 
-// Self stands for the record that a compartment is of.
+// Self stands for the record that owns a compartment.
 const Self = "{def}"
 
-// addCompartment takes one of HL7's definitions, if records of the types kept have it.
+// addCompartment adds the compartment of one of HL7's definitions. It ignores examples, and
+// compartments of types that the server does not keep.
 func addCompartment(compartments map[string]Compartment, name string, text []byte) error {
 	var definition struct {
 		Code     string

@@ -33,7 +33,8 @@ func CodeSystem(resourceType, parameter string) string {
 	return cmp.Or(implied[resourceType+" "+parameter], implied[parameter])
 }
 
-// entriesOf reads an answer of values.mjs.
+// entriesOf returns the index values of a resource. answer is the line that values.mjs printed for the
+// resource.
 func (t *Truth) entriesOf(resource []byte, answer string) ([]store.IndexValue, error) {
 	var of struct{ ResourceType string }
 	if err := json.Unmarshal(resource, &of); err != nil {
@@ -61,7 +62,8 @@ func (t *Truth) entriesOf(resource []byte, answer string) ([]store.IndexValue, e
 	return all, nil
 }
 
-// conversion makes entries of one value.
+// conversion makes the index values of one value of a parameter. comparable reports whether a
+// comparison without a modifier can find one of them.
 type conversion struct {
 	parameter, resourceType string
 	types                   map[string]bool
@@ -120,7 +122,7 @@ func (c *conversion) convert(typ string, value any) {
 	}
 }
 
-// member is a member of an object, list one that is an array.
+// member returns a member of an object, or nil. list returns a member that is an array, or nil.
 func member(value any, name string) any {
 	object, _ := value.(map[string]any)
 	return object[name]
@@ -131,18 +133,18 @@ func list(value any, name string) []any {
 	return items
 }
 
-// lower is a text without case.
+// lower returns a text in the form without case, and an empty string for other values.
 func lower(value any) string {
 	text, _ := value.(string)
 	return Lower(text)
 }
 
-// Lower is a text without case.
+// Lower returns a text in a form without case: equal for texts that differ only in case.
 func Lower(text string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ToUpper(text)), "ς", "σ")
 }
 
-// Folded is a text without case, accents and superfluous white space.
+// Folded returns a text without case, accents and superfluous white space.
 func Folded(text string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(text) {
@@ -220,7 +222,8 @@ func (c *conversion) reference(value any) {
 	}
 }
 
-// period is the time that a date says, in microseconds.
+// period returns the period of a date or time with its precision, in microseconds. A leap second
+// counts as the second after it.
 func period(text string) (from, until int64) {
 	leap := strings.Contains(text, ":60")
 	text = strings.Replace(text, ":60", ":59", 1)
@@ -259,7 +262,7 @@ func (c *conversion) period(value any) {
 	}
 }
 
-// component is a Location's position or a Group's characteristic.
+// component converts the position of a Location or a characteristic of a Group.
 func (c *conversion) component(value any) {
 	if c.parameter == "near" {
 		latitude, first := member(value, "latitude").(float64)
@@ -279,7 +282,7 @@ func (c *conversion) component(value any) {
 	}
 }
 
-// tokens are those of a CodeableConcept.
+// tokens returns the tokens of the codings of a CodeableConcept.
 func tokens(concept any) (all []store.Token) {
 	for _, coding := range list(concept, "coding") {
 		system, _ := member(coding, "system").(string)

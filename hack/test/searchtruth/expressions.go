@@ -18,15 +18,15 @@ var Kept = []string{
 
 // Parameter is a search parameter of a type.
 type Parameter struct {
-	// Kind is HL7's type of the parameter: token, string, reference, ...
+	// Kind is HL7's type of the parameter, such as token, string or reference.
 	Kind string
-	// Targets are the types that its references may refer to.
+	// Targets are the types to which references of the parameter may refer.
 	Targets []string
-	// Expression finds its values, in FHIRPath.
+	// Expression is the FHIRPath expression that finds the values.
 	Expression string
 	// Canonical is set where the values are canonical URLs, with or without a version.
 	Canonical bool
-	// ID is that of HL7's definition. It is empty if there is none.
+	// ID is the id of HL7's definition. It is empty if there is none.
 	ID string
 }
 
@@ -48,7 +48,7 @@ func toPatient(expression string) Parameter {
 	return Parameter{Kind: "reference", Targets: []string{"Patient"}, Expression: expression}
 }
 
-// ofAll are the parameters of all types, as far as they look at elements.
+// ofAll are the parameters of all types that search elements.
 var ofAll = map[string]Parameter{
 	"_tag":      {Kind: "token", Expression: "Resource.meta.tag", ID: "Resource-tag"},
 	"_security": {Kind: "token", Expression: "Resource.meta.security", ID: "Resource-security"},
@@ -56,9 +56,10 @@ var ofAll = map[string]Parameter{
 	"_source":   {Kind: "uri", Expression: "Resource.meta.source", ID: "Resource-source"},
 }
 
-// An engine without a server cannot resolve references, but the text of one tells the
-// type; ofType is what R4 means by as, which takes one value only; and an element
-// without a value, which has extensions only, compares to nothing.
+// These parts of R4's expressions are replaced by evaluable. Without a server, an engine cannot
+// resolve a reference, but its text has the type. R4 writes "as", which accepts a single value, and
+// means ofType. An element that has only extensions and no value is equal to nothing, so a comparison
+// with it has no result.
 var (
 	resolves = regexp.MustCompile(`where\(resolve\(\) is (\w+)\)`)
 	asTypes  = regexp.MustCompile(`\(([\w.]+) as (\w+)\)`)
@@ -72,15 +73,15 @@ func evaluable(expression string) string {
 	return asTypes.ReplaceAllString(text, `$1.ofType($2)`)
 }
 
-// Parameters reads the parameters of each type, by name, from HL7's definitions, the additions and
-// those of the contract. It needs no tool.
+// Parameters returns the parameters of each type, by name: those of HL7's definitions, the additions
+// and those of the contract. Unlike New, it does not install fhirpath.js.
 func Parameters(ctx context.Context, bin string) (map[string]map[string]Parameter, error) {
 	parameters, _, err := load(ctx, bin, map[string]Compartment{})
 	return parameters, err
 }
 
-// load reads the parameters of the types kept, and the names of all resource types,
-// from HL7's definitions, and adds the compartments.
+// load returns the parameters of the types that the server keeps, and the names of all resource types
+// of R4. It adds HL7's compartments to compartments.
 func load(ctx context.Context, bin string, compartments map[string]Compartment) (map[string]map[string]Parameter, map[string]bool, error) {
 	path, err := examples.Fetch(ctx, bin)
 	if err != nil {

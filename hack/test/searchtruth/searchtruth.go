@@ -1,7 +1,6 @@
-// Package searchtruth finds the searchable values of FHIR resources in a way that
-// shares nothing with the server: HL7's own expressions of the search parameters,
-// evaluated by fhirpath.js, and turned into entries by the plainest of code. Tests
-// compare the server with it.
+// Package searchtruth finds the searchable values of FHIR resources independently of the server:
+// fhirpath.js evaluates HL7's own expressions of the search parameters, and simple code turns the
+// results into index values. Tests compare the server with it.
 package searchtruth
 
 import (
@@ -21,16 +20,17 @@ import (
 
 // Truth evaluates the expressions of search parameters.
 type Truth struct {
-	// Parameters are those of each type, by name.
+	// Parameters has the parameters of each type, by name.
 	Parameters map[string]map[string]Parameter
-	// Compartments are those that records have, by their type.
+	// Compartments has the compartments by the type of the record that owns them.
 	Compartments map[string]Compartment
 
 	tool  string
 	types map[string]bool
 }
 
-// New reads HL7's expressions and installs the tool, both below bin, where they stay.
+// New reads HL7's expressions and installs fhirpath.js. It keeps the downloads below bin for the next
+// call.
 func New(ctx context.Context, bin string) (*Truth, error) {
 	truth := &Truth{Compartments: map[string]Compartment{}}
 	var err error
@@ -43,7 +43,7 @@ func New(ctx context.Context, bin string) (*Truth, error) {
 	return truth, nil
 }
 
-// Entries are the searchable values of each resource.
+// Entries returns the searchable values of each resource, in the order of resources.
 func (t *Truth) Entries(ctx context.Context, resources [][]byte) ([][]store.IndexValue, error) {
 	lines := make([]string, 0, 1+len(resources))
 	evaluated := map[string]map[string]string{}
@@ -78,7 +78,8 @@ func (t *Truth) Entries(ctx context.Context, resources [][]byte) ([][]store.Inde
 	return all, nil
 }
 
-// run gives a program lines, and returns as many as it must answer.
+// run runs a Node.js program with lines as its input, and returns the lines that it prints: one for
+// each line after the first.
 func (t *Truth) run(ctx context.Context, program string, lines []string) ([]string, error) {
 	command := exec.CommandContext(ctx, "node", filepath.Join(t.tool, program))
 	command.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
@@ -95,17 +96,17 @@ func (t *Truth) run(ctx context.Context, program string, lines []string) ([]stri
 	return answers, nil
 }
 
-// toolFiles are those of this folder that make the tool.
+// toolFiles are the files of this folder that are part of the Node.js tool.
 var toolFiles = []string{"package.json", "package-lock.json", ".npmrc", "values.mjs"}
 
-// install copies the tool to a folder and installs what it needs there, unless all of
-// that is done.
+// install copies the tool to a folder and installs its npm packages there, unless they are installed
+// and package.json and package-lock.json are unchanged.
 func install(ctx context.Context, to string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return "", err
 	}
-	// The tests of several packages install it at the same time.
+	// The tests of several packages can install the tool at the same time.
 	lock, err := os.OpenFile(to+".lock", os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return "", err

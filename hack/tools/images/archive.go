@@ -15,7 +15,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// writeArchive writes an OCI image layout as one tar file.
+// writeArchive writes an OCI image layout with the index to the tar file out. name is the reference
+// under which containerd imports it.
 func writeArchive(out, name string, index v1.ImageIndex) error {
 	dir, err := os.MkdirTemp(filepath.Dir(out), ".layout-")
 	if err != nil {
@@ -40,7 +41,8 @@ func writeArchive(out, name string, index v1.ImageIndex) error {
 	return os.Rename(next, out)
 }
 
-// archiveDir walks in the order of names, and dates every file the same.
+// archiveDir writes the files of dir to a tar file. They are in the order of their names and have
+// equal times, so that equal folders make equal archives.
 func archiveDir(out, dir string) (err error) {
 	target, err := os.Create(out)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 const labelPrefix = "org.opencontainers.image."
 
-// index has an image for each architecture.
+// index returns an index with an image for each architecture.
 func (s spec) index() (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	architectures := slices.Sorted(maps.Keys(s.binaries))
@@ -74,7 +74,8 @@ func (s spec) image(architecture string) (v1.Image, error) {
 	return mutate.Annotations(image, s.annotations()).(v1.Image), nil
 }
 
-// program is the name of the binary inside the image: the last part of the image's.
+// program returns the name of the binary inside the image: the last part of the name of the image,
+// without the tag.
 func (s spec) program() string {
 	name, _, _ := strings.Cut(path.Base(s.name), ":")
 	return name

@@ -19,8 +19,8 @@ const (
 	group  = "root:x:0:\nnonroot:x:65532:\n"
 )
 
-// layers are a root file system as it is, or a small one and the program above it: the
-// small one is the same in every version.
+// layers returns the layers of an image: the root file system if there is one, otherwise a small base
+// and the program. The base is a layer of its own, because it is often the same in the next version.
 func (s spec) layers(architecture string) ([]v1.Layer, error) {
 	if root := s.roots[architecture]; root != "" {
 		layer, err := tarball.LayerFromFile(root, tarball.WithMediaType(types.OCILayer))
@@ -45,11 +45,12 @@ func (s spec) layers(architecture string) ([]v1.Layer, error) {
 	return []v1.Layer{base, program}, err
 }
 
-// certificates are Mozilla's roots, from a pinned module rather than from this machine.
+// certificates returns Mozilla's root certificates in PEM, from a pinned module rather than from this
+// machine.
 func certificates() []byte {
 	var text bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // a file of certificates cannot say when not to trust one
+		if root.Constraint == nil { // a file of certificates cannot express the constraint
 			text.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 		}
 	}
@@ -63,7 +64,7 @@ type file struct {
 	content []byte
 }
 
-// newLayer dates every file the same, so that the same files are the same layer.
+// newLayer returns a layer with files. All have the same time, so that equal files make equal layers.
 func newLayer(files ...file) (v1.Layer, error) {
 	var archive bytes.Buffer
 	writer := tar.NewWriter(&archive)

@@ -1,5 +1,5 @@
-// Command images packs programs into container images without a daemon: OCI archives that
-// containerd, skopeo and others import. The same inputs make the same bytes. It is a module
+// Command images packs programs into container images without a daemon. It writes OCI archives, which
+// containerd and skopeo, for example, can import. The same inputs make the same bytes. It is a module
 // of its own so that its dependencies are not Paddock's.
 package main
 
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// spec is what an image is made of.
+// spec has the inputs of an image.
 type spec struct {
-	// name is the reference that the archive is imported under.
+	// name is the reference under which the archive is imported.
 	name string
-	// binaries are the statically linked program by architecture, roots archives (tar) of a
-	// root file system in its stead.
+	// binaries has the file of the statically linked program by architecture. roots has, instead of a
+	// program, the tar archive of a root file system by architecture.
 	binaries, roots map[string]string
 	entrypoint      []string
 	command         []string

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// loadCertificate returns the serving certificate, made at the first start together with an
-// authority, whose certificate is in ca.crt.
+// loadCertificate returns the serving certificate in dir. At the first start, it makes the certificate
+// and an authority, whose certificate is in ca.crt. Both are valid for 24 hours and are not renewed.
 func loadCertificate(dir string) (tls.Certificate, error) {
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	if _, err := os.Stat(keyFile); os.IsNotExist(err) {

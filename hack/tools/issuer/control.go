@@ -9,7 +9,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// control serves the provider, counts what is fetched from it, and takes the orders of tests.
+// control serves the provider, counts the requests for its keys and documents, and serves the requests
+// of tests below /test/.
 type control struct {
 	storage         *storage
 	provider        http.Handler
@@ -36,24 +37,25 @@ func (c *control) handler() http.Handler {
 	return mux
 }
 
-// fetches answers how often the documents were fetched.
+// fetches responds with how often the keys, and the documents below /.well-known/, were fetched.
 func (c *control) fetches(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]int64{"keys": c.keys.Load(), "documents": c.documents.Load()}, nil)
 }
 
-// rotate makes a key for the algorithm that the query names, and answers its id.
+// rotate makes a key for the algorithm that the query names, and responds with its id.
 func (c *control) rotate(w http.ResponseWriter, r *http.Request) {
 	id, err := c.storage.keys.rotate(jose.SignatureAlgorithm(r.URL.Query().Get("alg")))
 	answer(w, map[string]string{"kid": id}, err)
 }
 
-// retire publishes the key that the query names no longer.
+// retire removes the key that the query names from the published keys.
 func (c *control) retire(w http.ResponseWriter, r *http.Request) {
 	answer(w, struct{}{}, c.storage.keys.retire(r.URL.Query().Get("kid")))
 }
 
-// sign signs the claims in the body with a key of the issuer, the newest unless one is named,
-// under the header given; alg and kid are the key's where the header has none.
+// sign responds with a token of the claims in the body, signed with the key that the body names, or
+// with the newest key. The token has the header in the body. alg and kid are those of the key unless
+// the header has them.
 func (c *control) sign(w http.ResponseWriter, r *http.Request) {
 	var order struct {
 		Key    string          `json:"key"`

@@ -17,8 +17,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// keySet has the keys of the issuer. The last one signs; those that are retired are not
-// published.
+// keySet has the keys of the issuer. The last key signs. Retired keys are not published.
 type keySet struct {
 	file string
 
@@ -40,7 +39,7 @@ func loadKeys(dir string) (*keySet, error) {
 	return set, json.Unmarshal(content, set)
 }
 
-// rotate makes a new key, which signs from now on.
+// rotate makes a new key, which signs from now on, and returns its id.
 func (s *keySet) rotate(algorithm jose.SignatureAlgorithm) (string, error) {
 	key, err := generate(algorithm)
 	if err != nil {
@@ -53,7 +52,7 @@ func (s *keySet) rotate(algorithm jose.SignatureAlgorithm) (string, error) {
 	return id, s.save()
 }
 
-// retire publishes a key no longer.
+// retire removes a key from the published keys.
 func (s *keySet) retire(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +69,7 @@ func (s *keySet) save() error {
 	return os.WriteFile(s.file, content, 0o600)
 }
 
-// find returns a key by its id, the one that signs where id is empty.
+// find returns a key by its id, or the key that signs if id is empty.
 func (s *keySet) find(id string) (jose.JSONWebKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +81,7 @@ func (s *keySet) find(id string) (jose.JSONWebKey, error) {
 	return jose.JSONWebKey{}, fmt.Errorf("there is no key %q", id)
 }
 
-// published implements KeySet of op.Storage.
+// published returns the public keys of all keys that are not retired.
 func (s *keySet) published() []op.Key {
 	s.mu.Lock()
 	defer s.mu.Unlock()

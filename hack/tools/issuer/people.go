@@ -11,7 +11,7 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// person is who signs in: nobody is asked for a password.
+// person is the subject of everyone who signs in. There is no password.
 const person = "alice"
 
 // signIn is a request of a person's browser for a code. It implements op.AuthRequest and
@@ -44,8 +44,8 @@ func (s *signIn) GetCodeChallenge() *oidc.CodeChallenge {
 	return &oidc.CodeChallenge{Challenge: s.asked.CodeChallenge, Method: s.asked.CodeChallengeMethod}
 }
 
-// people has what is under way of people, by the id of the request, the code or the refresh token.
-// The storage's mu guards it.
+// people has the sign-ins of people by the id of the request, by "code " and the code, and by the
+// refresh token. The mutex mu of storage guards it.
 type people map[string]*signIn
 
 func (s *storage) CreateAuthRequest(_ context.Context, asked *oidc.AuthRequest, _ string) (op.AuthRequest, error) {
@@ -92,7 +92,8 @@ func (s *storage) SaveAuthCode(_ context.Context, id, code string) error {
 	return err
 }
 
-// DeleteAuthRequest makes a code valid only once.
+// DeleteAuthRequest removes the entries of the request and of its code, so that the code is valid only
+// once. Refresh tokens remain.
 func (s *storage) DeleteAuthRequest(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +122,8 @@ func (s *storage) SetUserinfoFromScopes(_ context.Context, info *oidc.UserInfo, 
 	return nil
 }
 
-// signInPage signs the person in and goes on with the request.
+// signInPage signs the person in without asking anything, and redirects to the provider, which
+// continues the request.
 func (s *storage) signInPage(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("request")
 	found, err := s.signIn(id)

@@ -17,8 +17,8 @@ import (
 // tokenLife is how long tokens are valid.
 const tokenLife = time.Hour
 
-// storage implements what op.Storage needs for the grants client_credentials, authorization_code and
-// refresh_token; people.go has the methods for people.
+// storage implements the methods of op.Storage that the grants client_credentials, authorization_code
+// and refresh_token need. Calls of other methods panic. people.go has the methods for people.
 type storage struct {
 	op.Storage
 	keys *keySet
@@ -76,7 +76,8 @@ func (s *storage) CreateAccessToken(context.Context, op.TokenRequest) (string, t
 	return "access", time.Now().Add(tokenLife), nil
 }
 
-// GetPrivateClaimsFromScopes adds the client's claims, and its scopes as RFC 9068 does.
+// GetPrivateClaimsFromScopes returns the claims of the client, and the scopes in the claim "scope" as
+// in RFC 9068.
 func (s *storage) GetPrivateClaimsFromScopes(_ context.Context, _, id string, scopes []string) (map[string]any, error) {
 	found, err := s.client(id)
 	claims := map[string]any{"scope": strings.Join(scopes, " ")}
@@ -87,7 +88,7 @@ func (s *storage) GetPrivateClaimsFromScopes(_ context.Context, _, id string, sc
 }
 
 // client is a client of the issuer. It implements op.Client. A client with redirect URIs is a public
-// one, for people.
+// client, with which people sign in.
 type client struct {
 	ID        string         `json:"id"`
 	Secret    string         `json:"secret"`
@@ -118,7 +119,7 @@ func (c client) GrantTypes() []oidc.GrantType {
 func (c client) LoginURL(id string) string            { return "/test/sign-in?request=" + url.QueryEscape(id) }
 func (c client) AccessTokenType() op.AccessTokenType  { return op.AccessTokenTypeJWT }
 func (c client) IDTokenLifetime() time.Duration       { return tokenLife }
-func (c client) DevMode() bool                        { return len(c.Redirects) > 0 } // redirects to http
+func (c client) DevMode() bool                        { return len(c.Redirects) > 0 } // allows http redirects
 func (c client) IsScopeAllowed(string) bool           { return true }
 func (c client) IDTokenUserinfoClaimsAssertion() bool { return false }
 func (c client) ClockSkew() time.Duration             { return 0 }

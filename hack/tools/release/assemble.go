@@ -30,10 +30,10 @@ type assembly struct {
 	out      string
 }
 
-// pluginName is the program that users install.
+// pluginName is the name of the plugin of kubectl that users install.
 const pluginName = "kubectl-paddock"
 
-// imageNames are the programs with an image.
+// imageNames are the names of the images, and of the program in each.
 var imageNames = []string{"apiserver", "controller"}
 
 func runAssemble(args []string) error {
@@ -65,7 +65,8 @@ func runAssemble(args []string) error {
 	return a.write()
 }
 
-// write makes the folder next to its place and moves it there, so that a failure leaves no half of a release.
+// write makes the release in a folder next to out and then replaces out by it, so that a failure
+// leaves no incomplete release.
 func (a assembly) write() (err error) {
 	final := a.out
 	a.out = final + ".next"
@@ -102,7 +103,8 @@ func (a assembly) write() (err error) {
 	return nil
 }
 
-// platforms lists the folders of programs that have a program, such as linux-amd64.
+// platforms returns the names of the folders in programs that have the program, such as linux-amd64,
+// sorted. It is an error if there is none.
 func (a assembly) platforms(program string) ([]string, error) {
 	entries, err := os.ReadDir(a.programs)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// chartRepository is the name of the chart below that of the registry.
+// chartRepository is the path of the chart below the registry.
 const chartRepository = "charts/paddock"
 
 // packageChart packages the chart with the digests of the release's images, so that a chart installs these images only.
@@ -115,7 +115,8 @@ func find(node *yaml.Node, path []string) *yaml.Node {
 	return nil
 }
 
-// setMetadata completes what Artifact Hub shows: the images, and the changes of the release.
+// setMetadata sets the annotations of Chart.yaml for Artifact Hub: the images, the changes of the
+// release, and whether it is a pre-release.
 func (a assembly) setMetadata(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {

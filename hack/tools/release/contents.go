@@ -19,7 +19,7 @@ type contents struct {
 
 // artifact is an image or the chart.
 type artifact struct {
-	// Repository is the name below that of the registry, such as apiserver or charts/paddock.
+	// Repository is the path below the registry, such as apiserver or charts/paddock.
 	Repository string `json:"repository"`
 	// File is the name of the archive in the folder.
 	File   string `json:"file"`

@@ -91,7 +91,8 @@ func runKeygen(args []string) error {
 	if err != nil {
 		return err
 	}
-	// An existing key is not replaced, because nothing could verify its signatures any more.
+	// An existing key is not replaced: its public key would be lost, and earlier signatures could not
+	// be verified.
 	file, err := os.OpenFile(*out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 
 const notesFile = "release-notes.md"
 
-// writeNotes writes the section of the version in the changelog.
+// writeNotes writes the release notes: the section of the version in the changelog, and how to install
+// it.
 func (a assembly) writeNotes() error {
 	section, err := a.changes()
 	if err != nil {
@@ -21,7 +22,8 @@ func (a assembly) writeNotes() error {
 	return os.WriteFile(filepath.Join(a.out, notesFile), []byte(notes), 0o644)
 }
 
-// changes returns the section with links that work outside the repository.
+// changes returns the section of the version in the changelog, with links that work outside the
+// repository.
 func (a assembly) changes() (string, error) {
 	changelog, err := os.ReadFile(filepath.Join(a.source, "CHANGELOG.md"))
 	if err != nil {
@@ -33,7 +35,8 @@ func (a assembly) changes() (string, error) {
 
 var heading = regexp.MustCompile(`(?m)^## \[([^\]]+)\].*\n`)
 
-// changes returns the section of a version. A version with a pre-release part has that of Unreleased.
+// changes returns the section of a version in a changelog. For a version with a pre-release part, it
+// returns the section Unreleased.
 func changes(changelog, version string) (string, error) {
 	want := version
 	if strings.Contains(version, "-") {

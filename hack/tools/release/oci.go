@@ -12,7 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ociArtifact is a manifest with one layer that is no image: the chart or a signature.
+// ociArtifact is a manifest with one layer that is not an image: the chart, or a bundle with a signed
+// statement.
 type ociArtifact struct {
 	config, layer v1.Layer
 	manifest      v1.Manifest
@@ -57,7 +58,8 @@ func (a *ociArtifact) digest() (v1.Hash, error) {
 	return digest, err
 }
 
-// chartArtifact is a packaged chart as Helm pushes it: https://helm.sh/docs/topics/registries.
+// chartArtifact returns the artifact of a packaged chart as Helm pushes it:
+// https://helm.sh/docs/topics/registries.
 func chartArtifact(archive []byte, revision string) (*ociArtifact, error) {
 	members, err := membersOf(archive)
 	if err != nil {
@@ -91,5 +93,6 @@ func chartArtifact(archive []byte, revision string) (*ociArtifact, error) {
 	return nil, fmt.Errorf("the archive has no paddock/Chart.yaml among %d files", len(members))
 }
 
-// tagOf is the tag of a version: tags cannot contain a plus sign, which Helm too replaces by an underscore.
+// tagOf returns the tag of a version. Tags cannot contain a plus sign; like Helm, it replaces a plus
+// sign by an underscore.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }

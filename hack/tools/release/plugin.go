@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// suffix is what the names of programs end in on a platform.
+// suffix returns the suffix of the file names of programs on a platform: .exe on Windows, none
+// elsewhere.
 func suffix(platform string) string {
 	if strings.HasPrefix(platform, "windows-") {
 		return ".exe"
@@ -57,8 +58,9 @@ func (a assembly) packPlugin() error {
 	return a.writeKrewManifest(checksums)
 }
 
-// writeKrewManifest fills in the template. Platforms that the release lacks are an error, unless it has only one platform
-// because it is for a test.
+// writeKrewManifest writes the manifest for krew from its template. A platform in the template that
+// the release lacks is an error. For a release with only one platform, which is for tests, it writes
+// nothing.
 func (a assembly) writeKrewManifest(checksums map[string]string) error {
 	if len(checksums) == 1 {
 		return nil

@@ -78,7 +78,8 @@ func subjectOf(name, digest string) subject {
 
 type checksum struct{ name, sum string }
 
-// checksums are those of all files of a release but the list of checksums and signatures, in the order of names.
+// checksums returns the checksums of all files of a release, in the order of their names. It leaves
+// out the list of checksums and signatures.
 func checksums(dir string) ([]checksum, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -22,7 +22,7 @@ type pusher struct {
 	keys *keypair
 }
 
-// registryAddress is that of an OCI registry and the path below which a release is.
+// registryAddress is the address of an OCI registry, with the path below which a release is.
 type registryAddress struct {
 	address string
 	options []name.Option
@@ -32,7 +32,7 @@ func (r registryAddress) repository(path string) (name.Repository, error) {
 	return name.NewRepository(r.address+"/"+path, r.options...)
 }
 
-// options are those of all requests to registries.
+// options are the options of all requests to registries.
 var options = []remote.Option{remote.WithAuthFromKeychain(authn.DefaultKeychain)}
 
 func registryFlags(flags *flag.FlagSet, r *registryAddress) {
@@ -95,7 +95,8 @@ func (p pusher) push(a artifact) error {
 	if err != nil {
 		return err
 	}
-	// What the registry has under the tag must be what the release lists, or its signature would be for something else.
+	// The manifest in the registry must be the one that the release lists, because the signature is
+	// for that digest.
 	pushed, err := remote.Head(tag, options...)
 	if err != nil {
 		return err
@@ -130,7 +131,8 @@ func (p pusher) pushChart(tag name.Tag, a artifact) error {
 	return pushArtifact(tag, chart)
 }
 
-// pushArtifact pushes the parts before the manifest, because registries refuse a manifest with missing parts.
+// pushArtifact pushes an artifact: the config and the layer before the manifest, because registries
+// refuse a manifest whose blobs are missing.
 func pushArtifact(to name.Reference, a *ociArtifact) error {
 	for _, layer := range []v1.Layer{a.config, a.layer} {
 		if err := remote.WriteLayer(to.Context(), layer, options...); err != nil {
@@ -140,7 +142,8 @@ func pushArtifact(to name.Reference, a *ociArtifact) error {
 	return remote.Put(to, a, options...)
 }
 
-// attest signs the statements about a manifest and attaches them to it.
+// attest signs the statements about a manifest and attaches them to the manifest as referrers. sbom is
+// the file of the bill of materials of an image, and empty for an index or the chart.
 func (p pusher) attest(repository name.Repository, digest, sbom string) error {
 	subject, err := remote.Head(repository.Digest(digest), options...)
 	if err != nil {

@@ -82,7 +82,8 @@ func component(module debug.Module) cdx.Component {
 	c := cdx.Component{Type: cdx.ComponentTypeLibrary, BOMRef: purl, Name: module.Path, Version: module.Version, PackageURL: purl}
 	if hash, found := strings.CutPrefix(module.Sum, "h1:"); found {
 		if sum, err := base64.StdEncoding.DecodeString(hash); err == nil {
-			// The hash of go.sum: of the list of the module's files and their hashes.
+			// This is the hash in go.sum, which is a hash of the list of the module's files with their
+			// hashes.
 			c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: fmt.Sprintf("%x", sum)}}
 		}
 	}

@@ -25,8 +25,8 @@ const (
 	annotationContent   = "dev.sigstore.bundle.content"
 )
 
-// signStatement returns a Sigstore bundle with a signed statement. It has no entry of a transparency log, so that it is
-// made and verified without network.
+// signStatement returns a Sigstore bundle with a signed statement. The bundle has no entry of a
+// transparency log, so that it can be made and verified without access to one.
 func signStatement(pair *keypair, s statement) ([]byte, error) {
 	payload, err := json.Marshal(s)
 	if err != nil {
@@ -56,7 +56,7 @@ func signFile(pair *keypair, path string) error {
 	return os.WriteFile(path+bundleSuffix, bundle, 0o644)
 }
 
-// referrer is the manifest by which a registry finds the bundle of an image.
+// referrer returns the artifact that attaches a bundle to a manifest in a registry.
 func referrer(of v1.Descriptor, bundle []byte, predicateType string) (*ociArtifact, error) {
 	return newOCIArtifact(
 		static.NewLayer([]byte("{}"), "application/vnd.oci.empty.v1+json"),
@@ -69,8 +69,8 @@ func referrer(of v1.Descriptor, bundle []byte, predicateType string) (*ociArtifa
 	)
 }
 
-// statements are those about an image or the chart: the signature, and with it the provenance of the release or the
-// bill of materials in the file.
+// statements returns the two statements about an image, an index or the chart: the signature, and the
+// bill of materials in the file sbom or, if sbom is empty, the provenance of the release.
 func statements(dir, name, digest, sbom string) ([]statement, error) {
 	about := []subject{subjectOf(name, digest)}
 	signature := statement{Type: statementType, Subject: about, PredicateType: signPredicate, Predicate: struct{}{}}

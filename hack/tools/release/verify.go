@@ -27,7 +27,7 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 )
 
-// verifier verifies with one public key. It needs no network but the registry's.
+// verifier verifies a release with one public key. It connects only to the registry.
 type verifier struct {
 	registry registryAddress
 	version  string
@@ -78,7 +78,8 @@ func runVerify(args []string) error {
 	return nil
 }
 
-// trust returns a verifier of signatures by the key in a file. They need no time, because the key does not expire.
+// trust returns a verifier of signatures by the key in a file. Signatures need no timestamp, because
+// the key does not expire.
 func trust(path string) (*verify.Verifier, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -98,7 +99,7 @@ func trust(path string) (*verify.Verifier, error) {
 	return verify.NewVerifier(material, verify.WithNoObserverTimestamps())
 }
 
-// verifyFiles verifies the signature of the checksums, and the checksums.
+// verifyFiles verifies the signature of the list of checksums, and the files by the list.
 func (v verifier) verifyFiles(dir string) error {
 	path := filepath.Join(dir, checksumsFile)
 	signed, err := bundle.LoadJSONFromPath(path + bundleSuffix)
@@ -119,7 +120,8 @@ func (v verifier) verifyFiles(dir string) error {
 	return nil
 }
 
-// verifyChecksums compares the list with the files.
+// verifyChecksums returns an error unless the list of checksums matches the files of the folder,
+// without a missing or an additional file.
 func verifyChecksums(dir string) error {
 	listed, err := os.ReadFile(filepath.Join(dir, checksumsFile))
 	if err != nil {
@@ -146,7 +148,8 @@ func verifyChecksums(dir string) error {
 	return nil
 }
 
-// verifyArtifact verifies what a tag of the registry names, completely: signatures, attestations and every blob.
+// verifyArtifact verifies the image or chart that has the tag of the version in the registry:
+// signatures, attestations and every blob. expected is its digest, or empty if any digest is accepted.
 func (v verifier) verifyArtifact(path, expected string) error {
 	repository, err := v.registry.repository(path)
 	if err != nil {
@@ -188,7 +191,7 @@ func (v verifier) verifyArtifact(path, expected string) error {
 	return nil
 }
 
-// verifyBlobs downloads the layers of the chart. The client compares their digests.
+// verifyBlobs downloads the layers of the chart. The client of the registry verifies their digests.
 func verifyBlobs(image v1.Image) error {
 	layers, err := image.Layers()
 	if err != nil {
@@ -241,7 +244,8 @@ func (v verifier) verifyStatements(repository name.Repository, digest v1.Hash, p
 	return nil
 }
 
-// verifyBundle returns the type of the statement about a digest that a bundle has.
+// verifyBundle verifies the bundle in the artifact at, and returns the predicate type of its
+// statement. The statement must be about the digest.
 func (v verifier) verifyBundle(at name.Digest, about v1.Hash) (predicateType string, err error) {
 	image, err := remote.Image(at, options...)
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 const (
 	// fetchTimeout is the time limit for fetching both the discovery document and the keys.
 	fetchTimeout = 5 * time.Second
-	// maxDocumentBytes is the maximum size in bytes of a response's body. A larger one is an error.
+	// maxDocumentBytes is the maximum size in bytes of a response's body. A larger body is an
+	// error.
 	maxDocumentBytes = 256 << 10
 	maxHeaderBytes   = 32 << 10
 	maxRedirects     = 3

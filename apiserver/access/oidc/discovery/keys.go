@@ -14,8 +14,8 @@ import (
 const (
 	// maxKeys is the maximum number of keys in a set. A larger set is an error.
 	maxKeys = 100
-	// minRSABits and maxRSABits limit the sizes of the RSA keys that are used. Smaller keys are weak,
-	// and larger ones slow. Both are ignored.
+	// minRSABits and maxRSABits limit the sizes of the RSA keys that are used. Smaller keys are
+	// ignored because they are weak, and larger keys because they are slow.
 	minRSABits, maxRSABits = 2048, 8192
 )
 

@@ -10,8 +10,9 @@ import (
 )
 
 // Values returns the index values of a body that r4.Read has accepted: those of the search parameters
-// of the type, and a store.Mention of each record in a reference that no parameter selects. Each
-// value is returned once. The parameters _id and _lastUpdated have no index values.
+// of the type, and a store.Mention of each referenced record that no value of type store.Reference
+// has. A selected element with nothing to compare has an IndexValue without a Value. Each value is
+// returned once. The parameters _id and _lastUpdated have no index values.
 func Values(recordType string, body []byte) []store.IndexValue {
 	found := selectedValues(recordType, body)
 	e := extractor{values: make([]store.IndexValue, 0, 2*len(found))}
@@ -32,8 +33,8 @@ func Values(recordType string, body []byte) []store.IndexValue {
 	return unique(e.values)
 }
 
-// References returns the index values of type store.Reference that Values returns. It does not read
-// other values of the body.
+// References returns the index values of type store.Reference that Values returns. It does not
+// compute the other index values.
 func References(recordType string, body []byte) []store.IndexValue {
 	var e extractor
 	for _, v := range selectedValues(recordType, body) {
@@ -52,8 +53,8 @@ func References(recordType string, body []byte) []store.IndexValue {
 // records.
 func IsFacet(param string) bool { return slices.Contains(facets, param) }
 
-// facets are the parameters that applications combine most with others. A new one changes the stored
-// facets and signatures of every record, so it is added for a measured gain only.
+// facets are the parameters that applications combine most with other parameters. A new facet changes
+// the stored facets and signatures of every record, so it is added for a measured gain only.
 var facets = []string{"active", "deceased", "gender"}
 
 // Parts returns the string parameters of a type that select children of the elements that param
@@ -94,7 +95,7 @@ func selectedValues(recordType string, body []byte) []r4.SelectedValue {
 type extractor struct {
 	values []store.IndexValue
 	param  *param
-	// mentioned are the records in references that no search parameter finds.
+	// mentioned are the records that mention and mentionAt have recorded.
 	mentioned []store.Reference
 	// pairs is the number of values of type store.Pair.
 	pairs int

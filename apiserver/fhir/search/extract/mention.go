@@ -21,14 +21,14 @@ func (e *extractor) mention(json []byte) {
 }
 
 // mentionAt records the target of a literal reference, if it can be a record of a site. It uses
-// r4.SplitAddress, which accepts more spellings of the type than searches do.
+// r4.SplitAddress, which also accepts the contract's spelling of a type, as searches do not.
 func (e *extractor) mentionAt(reference string) {
 	if base, typ, id, ok := r4.SplitAddress(reference); ok {
 		e.mentioned = append(e.mentioned, store.Reference{Base: base, Type: typ, ID: strings.ToLower(id)})
 	}
 }
 
-// mentions returns a value for each recorded target to which no other value refers.
+// mentions returns a store.Mention of each recorded target that no value of type store.Reference has.
 func (e *extractor) mentions() []store.IndexValue {
 	if len(e.mentioned) == 0 {
 		return nil

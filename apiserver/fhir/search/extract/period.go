@@ -12,7 +12,7 @@ func (e *extractor) moment(json []byte) {
 	}
 }
 
-// period adds a Period, which can be open at either end.
+// period adds a Period, which can be open at one end. A Period without start and end has no value.
 func (e *extractor) period(json []byte) {
 	period := store.Period{From: store.TheBeginning, Until: store.TheEnd}
 	for members := objectOf(json); ; {

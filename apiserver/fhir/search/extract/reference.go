@@ -8,7 +8,7 @@ import (
 )
 
 // reference adds the target of a Reference, and its identifier for :identifier. References to
-// contained resources are left out, because no other record can refer to those.
+// contained resources are left out, because a search cannot name a contained resource.
 func (e *extractor) reference(json []byte) {
 	for members := objectOf(json); ; {
 		name, value, ok := members.next()

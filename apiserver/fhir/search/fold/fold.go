@@ -28,8 +28,8 @@ func foldRune(r rune) rune {
 	return unicode.ToLower(unicode.ToUpper(r))
 }
 
-// String folds a text: it removes case, accents, compatibility characters such as ligatures, and
-// redundant white space. R4 search.html#string.
+// String folds a text: it removes case, accents and redundant white space, and replaces compatibility
+// characters such as ligatures by plain letters. R4 search.html#string.
 func String(s string) string {
 	if isFolded(s) {
 		return s
@@ -62,8 +62,9 @@ func isASCII(s string) bool {
 	return true
 }
 
-// removeAccents decomposes characters, drops combining marks and folds case. ß is the only letter
-// with a full case folding of two letters that decomposition leaves.
+// removeAccents decomposes characters, drops combining marks and folds case. It replaces ß by ss,
+// because ß is the only letter that decomposition leaves and whose full case folding has two
+// letters.
 func removeAccents(s string) string {
 	return strings.ReplaceAll(strings.Map(foldLetter, norm.NFKD.String(s)), "ß", "ss")
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// archive copies the deliveries of a site.
+// archive implements delivery.Archive.
 type archive struct{ *log }
 
-// NewArchive returns the archive of the deliveries of the site with a site key in a namespace. It can
-// restore neither pending nor ended deliveries (ErrPending, RestoreEnded).
+// NewArchive returns the archive of the deliveries of the site with a site key in a namespace. It
+// cannot restore deliveries: RestorePending fails with ErrPending if there are pending deliveries, and
+// RestoreEnded does nothing.
 func NewArchive(client *objects.Client, namespace, key string) delivery.Archive {
 	return archive{&log{client: client, namespace: namespace, key: key}}
 }
@@ -53,7 +54,7 @@ func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 		for _, webhook := range event.Targets {
 			id := delivery.DeliveryID(event.ID, webhook)
 			if known[id] {
-				continue // it was handed on, and the Record has not been updated yet
+				continue // the event was handed on, and has not been removed from the Record yet
 			}
 			known[id] = true
 			one := event
@@ -66,7 +67,8 @@ func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 	if err != nil {
 		return pending, err
 	}
-	// Events that were delivered have a sequence below that of a write that is made now.
+	// All events so far, including those that were delivered, have sequences below that of a write that
+	// is made now.
 	version, err := a.currentVersion(ctx)
 	if err != nil {
 		return pending, err
@@ -159,8 +161,8 @@ func eachPage[L any, P interface {
 
 // DumpEnded implements delivery.Archive. It returns all ended deliveries at once, because their
 // number is limited. If the log has dropped the envelope of a delivery, the delivery is returned
-// without the envelope. A delivery that was made again after a success may have ended twice. The later
-// end, which is not in the log, is returned.
+// without the envelope. A delivery that was repeated after a success may have ended twice. Then DumpEnded
+// returns the later end, which is in the WebhookDelivery, and not the success in the log.
 func (a archive) DumpEnded(ctx context.Context, _ string, _ int) ([]delivery.Archived, string, error) {
 	var ended []delivery.Archived
 	known := map[string]bool{}

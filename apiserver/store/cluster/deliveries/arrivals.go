@@ -13,11 +13,13 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// eventsSelector is the field selector of Records that have events. kube-apiserver compares it with each Record of the
-// namespaces in a list, so lists are rare; a watch compares it with each change.
+// eventsSelector is the field selector of Records that have events. For a list, kube-apiserver tests the
+// selector on each Record of the namespaces, so lists are rare. For a watch, it tests only Records that
+// change.
 const eventsSelector = "spec.hasEvents=true"
 
-// watchEvents watches the Records with events in all namespaces until ctx ends, and passes them to the queues.
+// watchEvents watches the Records with events in all namespaces until ctx ends, and passes them to the
+// queues.
 func (r *Runner) watchEvents(ctx context.Context) {
 	listWatch := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -95,7 +97,7 @@ func watched(obj any) (*recordsv1.Record, error) {
 	return record, nil
 }
 
-// running returns the queues of a namespace, or of all.
+// running returns the running queue of a namespace, or all running queues for metav1.NamespaceAll.
 func (r *Runner) running(namespace string) []*queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,8 +112,8 @@ func (r *Runner) running(namespace string) []*queue {
 	return queues
 }
 
-// arrive passes a state of a Record with events from the watch to takeIn. The watch has states in the order of their
-// resourceVersions, so takeIn gets all earlier events no later.
+// arrive passes a state of a Record with events from the watch to takeIn. The watch reports states in the
+// order of their resourceVersions. So takeIn gets an event together with, or after, all earlier events.
 func (q *queue) arrive(record *recordsv1.Record) {
 	q.mu.Lock()
 	q.arrived[record.Name] = record
@@ -156,8 +158,10 @@ func (q *queue) leaveLocked(name, resourceVersion string) {
 	q.forgetLeft(name, h)
 }
 
-// forgetLeft forgets a holding whose events were removed, after the watch has reported that, and not while a list is read.
-// Until then, a state from before the removal may still come, and would start its deliveries again. The caller holds mu.
+// forgetLeft forgets a holding if its events were removed from the Record, if the watch has reported a
+// Record without events, and if no list is being read. Before that, a state from before the removal may
+// still arrive. Without the holding, takeIn would make the deliveries of that state again. The caller
+// holds mu.
 func (q *queue) forgetLeft(name string, h *holding) {
 	if h.left && h.takenOut && !q.listing && q.holdings[name] == h {
 		delete(q.holdings, name)

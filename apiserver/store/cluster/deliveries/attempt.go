@@ -127,9 +127,9 @@ func (q *queue) settle(ctx context.Context, e *entry, obj *recordsv1.WebhookDeli
 	meta := e.meta
 	e.meta = nil
 	switch {
-	case obj.ResourceVersion != "": // it was read, or created by handOnRecord
+	case obj.ResourceVersion != "": // obj was read, or created by handOnRecord
 		q.store(ctx, e, obj)
-	case meta == nil: // it exists in an unknown state, or was erased
+	case meta == nil: // the WebhookDelivery exists in an unknown state, or was erased
 		q.stored(e, obj, "", errUnknownState)
 	case fresh:
 		q.stored(e, obj, meta.ResourceVersion, nil)
@@ -164,13 +164,14 @@ func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDeliv
 	q.stored(e, obj, meta.ResourceVersion, err)
 }
 
-// stored updates an entry after the result of an attempt was stored, or after that failed.
+// stored updates an entry after the result of an attempt was stored, or, with an err, could not be
+// stored.
 func (q *queue) stored(e *entry, obj *recordsv1.WebhookDelivery, resourceVersion string, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e.object = nil
 	switch {
-	case err != nil: // It was redelivered or deleted, or ctx ended. The next attempt reads it again.
+	case err != nil: // The object was changed or deleted, or ctx ended. The next attempt reads it again.
 		e.next = time.Time{}
 	case obj.Spec.Status == recordsv1.DeliveryPending:
 		e.next, e.resourceVersion = objects.FromMicro(obj.Spec.NextAttempt), resourceVersion

@@ -156,8 +156,8 @@ func newMetadataClient(config *rest.Config) (metadata.Interface, error) {
 	return client, nil
 }
 
-// watchDeliveries watches the metadata of the WebhookDeliveries in all namespaces until ctx ends, and passes the
-// events to a store.
+// watchDeliveries watches the metadata of the WebhookDeliveries in all namespaces until ctx ends, and
+// passes the events of the watch to a store.
 func watchDeliveries(ctx context.Context, client metadata.Interface, store cache.ReflectorStore) {
 	of := client.Resource(recordsv1.GroupVersion.WithResource(objects.Delivery))
 	listWatch := &cache.ListWatch{

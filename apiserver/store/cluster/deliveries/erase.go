@@ -13,10 +13,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Erase removes those deliveries of a site whose events have one of the named subjects, in any case: first the
-// WebhookDeliveries, pending ones included, and then the entries of the WebhookDeliveryLogs. An
-// attempt that is in flight during the call can still add its delivery to the log. Errors:
-// store.ErrUnavailable.
+// Erase removes those deliveries of a site whose events have one of the subjects names, compared without
+// case. It first removes the WebhookDeliveries, pending ones included, and then the entries of the
+// WebhookDeliveryLogs. An attempt that is in flight during the call can still add its delivery to the
+// log. Errors: store.ErrUnavailable.
 func Erase(ctx context.Context, client *objects.Client, namespace, key string, names []string) error {
 	of := subjectsOf(names)
 	l := &log{client: client, namespace: namespace, key: key}
@@ -54,11 +54,12 @@ func subjectsOf(names []string) subjects {
 	return set
 }
 
-// has reports whether a subject, in any case, is one of the set.
+// has reports whether a subject is in the set. Case is ignored.
 func (s subjects) has(subject string) bool { return s[strings.ToLower(subject)] }
 
-// eraseFromLog removes the deliveries with one of the subjects from the WebhookDeliveryLog of a webhook. The
-// delivery process then fails to write its own state of the log, and reads the log again.
+// eraseFromLog removes the deliveries with one of the subjects from the WebhookDeliveryLog of a webhook.
+// The next write of the log by the delivery process fails with a conflict, and the process reads the log
+// again.
 func (l *log) eraseFromLog(ctx context.Context, webhook string, of subjects) error {
 	for range maxConflicts {
 		r, err := readRing(ctx, l.client, l.namespace, l.key, webhook)

@@ -23,13 +23,13 @@ import (
 // also limits queue.removals.
 const creators = 16
 
-// handOn hands on the events in the Records that have arrived from the watch or, if mustList is true, in all Records of the
-// namespace, except those of sites for which Options.Open returns false. What has arrived is consistent, and so is a list:
-// if it has an event, it has all that were accepted earlier. So when handOn returns, deliveries can be sent in the order of
-// sequence.
+// handOn hands on the events in the Records that have arrived from the watch or, if mustList is true, in
+// all Records of the namespace. It leaves out sites for which Options.Open returns false. If a list, or
+// the Records that have arrived, have an event, they also have all events that were accepted earlier and
+// were not handed on. So when handOn returns, deliveries can be sent in the order of sequence.
 //
 // For each site, the first pass with events creates WebhookDeliveries, of which an earlier holder of
-// the shard may have created some. Later passes hold the events, see hold.
+// the shard may have created some. Later passes hold the events (see hold).
 func (q *queue) handOn(ctx context.Context) error {
 	q.mu.Lock()
 	mustList, arrived := q.mustList, q.arrived
@@ -37,7 +37,7 @@ func (q *queue) handOn(ctx context.Context) error {
 	q.mu.Unlock()
 	seen := map[string]bool{}
 	var err error
-	if mustList { // it has everything that has arrived
+	if mustList { // the list has everything that has arrived
 		err = q.takeListed(ctx, seen)
 		q.endListing()
 	} else {
@@ -112,7 +112,8 @@ func (q *queue) putBack(record *recordsv1.Record) {
 }
 
 // handOnRecord creates the deliveries of a Record's events, and then removes the events from the
-// Record. It returns the new pending deliveries. It stops without an error at an invalid event.
+// Record. It returns the new pending deliveries. At an invalid event it stops without an error, and
+// leaves all events in the Record.
 func (q *queue) handOnRecord(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
 	var last int64
 	for i := range record.Spec.Events {
@@ -238,9 +239,9 @@ func (q *queue) notePosted(record *recordsv1.Record) {
 	}
 }
 
-// write replaces the events of a Record by left, or deletes a purged Record if left is empty. It
-// fails with a conflict if the Record has changed since it was read. Errors are those of the API
-// server.
+// write replaces the events of a Record by left. If left is empty and the record was purged, it deletes
+// the RecordHistory and the Record. It fails with a conflict if the Record has changed since it was
+// read. Errors are those of the API server.
 func (q *queue) write(ctx context.Context, record *recordsv1.Record, left []recordsv1.PendingEvent) error {
 	if len(left) == 0 && record.Spec.Purging {
 		if !record.Spec.Placeholder {

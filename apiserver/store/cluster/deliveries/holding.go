@@ -19,15 +19,16 @@ const keepInterval = 500 * time.Millisecond
 // holding is a Record with events whose deliveries are sent before they have WebhookDeliveries, so
 // that a delivery that succeeds at once costs no object. The events stay in the Record until each
 // delivery is in the log of its webhook or has a WebhookDelivery. If the process dies earlier, the
-// next one finds the events in the Record. The mu of the queue guards it.
+// next process finds the events in the Record. The mu of the queue guards a holding.
 type holding struct {
 	record *recordsv1.Record
 	// last is the greatest sequence of the events that have entries.
 	last int64
 	// open is the number of entries that are not in a log and have no WebhookDelivery.
 	open int
-	// removing reports whether takeOutHeld is running. takenOut reports whether the events up to last
-	// were removed from the Record, and left whether the watch has reported that it has none.
+	// removing reports whether the events are being removed from the Record. takenOut reports whether the
+	// events up to last were removed. left reports whether the watch has reported that the Record has no
+	// events.
 	removing, takenOut, left bool
 }
 
@@ -38,8 +39,8 @@ type claim struct {
 	keepAt time.Time
 }
 
-// hold makes entries for the new events of a Record, without WebhookDeliveries. Errors are those of
-// the API server; nothing has changed then.
+// hold makes entries for the new events of a Record, without WebhookDeliveries. If it returns an error,
+// it has made no entries. Errors are those of the API server.
 func (q *queue) hold(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
 	q.mu.Lock()
 	last := int64(0)
@@ -107,14 +108,14 @@ func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *holding) *entry
 	e := newEntry(to, obj)
 	e.first, e.envelope, e.claim = obj, event.Envelope, &claim{in, time.Now().Add(q.options.HoldTime)}
 	if !to.state.FailingSince.IsZero() {
-		e.claim.keepAt = time.Time{} // it probably fails or waits for the breaker
+		e.claim.keepAt = time.Time{} // the delivery will probably fail, or wait for the breaker
 	}
 	in.open++
 	return e
 }
 
-// release notes that an entry does not need its Record any more. After the last one, it starts to
-// remove the events from the Record, unless that was done. The caller holds mu.
+// release notes that an entry does not need its Record any more. After the last entry, it starts
+// takeOutHeld, unless the events are being removed from the Record or were removed. The caller holds mu.
 func (q *queue) release(h *holding) {
 	if h.open--; h.open == 0 && !h.takenOut && !h.removing {
 		h.removing = true
@@ -141,8 +142,9 @@ func (q *queue) takeOutHeld(ctx context.Context, h *holding) {
 	}
 }
 
-// tookOut notes that the events up to a sequence were removed from the Record of a holding. It
-// reports whether takeOutHeld ends. If there are open entries, release starts it again.
+// tookOut notes that the events up to a sequence were removed from the Record of a holding. It reports
+// whether takeOutHeld must end. takeOutHeld continues only if there are later events and all their
+// entries were released. If entries are open, release starts takeOutHeld again later.
 func (q *queue) tookOut(name string, h *holding, last int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,7 +156,7 @@ func (q *queue) tookOut(name string, h *holding, last int64) bool {
 
 // keepHeld creates the WebhookDeliveries of deliveries that have been held for Options.HoldTime, until ctx
 // ends. It makes one request at a time, because most of these deliveries are to failing webhooks: more
-// requests at once would delay the deliveries to others.
+// requests at once would delay the deliveries to other webhooks.
 func (q *queue) keepHeld(ctx context.Context) {
 	ticker := time.NewTicker(keepInterval)
 	defer ticker.Stop()
@@ -234,8 +236,9 @@ func (q *queue) create(ctx context.Context, e *entry, obj *recordsv1.WebhookDeli
 	return q.confirm(ctx, []*entry{e})
 }
 
-// ensureObject creates the WebhookDelivery of an entry, unless meta says that it exists. It returns
-// false if an earlier replica created it, so that its state is unknown. The caller holds e.creation.
+// ensureObject creates the WebhookDelivery of an entry, unless e.meta is set. If an earlier replica has
+// created the WebhookDelivery, its state is unknown: ensureObject then ends the claim of the entry and
+// returns false. The caller holds e.creation.
 func (q *queue) ensureObject(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) (exists bool, err error) {
 	if e.meta != nil {
 		return true, nil
@@ -246,7 +249,7 @@ func (q *queue) ensureObject(ctx context.Context, e *entry, obj *recordsv1.Webho
 	}
 	meta, err := q.client.Create(ctx, objects.Delivery, q.namespace, obj)
 	if apierrors.IsAlreadyExists(err) {
-		// A replica that had this shard before created it. The next attempt reads it.
+		// A replica that had this shard before created the object. The next attempt reads it.
 		q.unclaim(e, "")
 		return false, nil
 	}
@@ -305,8 +308,8 @@ func (q *queue) eventsOf(ctx context.Context, e *entry) (map[string]bool, error)
 	return ids, nil
 }
 
-// unclaim ends the time in which an entry needs its Record. resourceVersion is that of its
-// WebhookDelivery. If it is empty, the next attempt reads the WebhookDelivery.
+// unclaim ends the claim of an entry, which no longer needs its Record. resourceVersion is that of the
+// WebhookDelivery. If resourceVersion is empty, the next attempt reads the WebhookDelivery.
 func (q *queue) unclaim(e *entry, resourceVersion string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

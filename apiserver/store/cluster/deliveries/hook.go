@@ -44,9 +44,9 @@ type finished struct {
 	text   string
 }
 
-// unprovenRoom is the maximum number of concurrent attempts of a webhook whose last attempt failed,
-// or that has had none. With more, receivers that do not answer would occupy Options.PerSite until
-// their breakers open.
+// unprovenRoom is the maximum number of concurrent attempts of a webhook whose last attempt failed, or
+// that has had no successful attempt. With more, receivers that do not answer would occupy
+// Options.PerSite until their breakers open.
 const unprovenRoom = 2
 
 // room returns the maximum number of concurrent attempts: most, unprovenRoom, or 1 if the webhook's
@@ -133,8 +133,8 @@ func (q *queue) writeLog(ctx, late context.Context, h *hook) {
 	}
 }
 
-// keepLog puts the deliveries of a failed write of the log back into the hook. If the log was
-// changed by another writer, keepLog reads it again.
+// keepLog puts the deliveries of a failed write of the log back into the hook. If another writer has
+// changed the log, keepLog reads the log again.
 func (q *queue) keepLog(ctx context.Context, h *hook, done []*finished, failed error) {
 	if ctx.Err() == nil {
 		slog.WarnContext(ctx, "cannot write a delivery log; the server will retry", "namespace", q.namespace, "webhook", h.id.webhook, "error", failed)
@@ -152,8 +152,8 @@ func (q *queue) keepLog(ctx context.Context, h *hook, done []*finished, failed e
 	h.changed = true
 }
 
-// finish deletes the WebhookDelivery of a successful delivery that is in the log, if it has one. If
-// it was redelivered in the meantime, the WebhookDelivery stays and is sent again.
+// finish deletes the WebhookDelivery, if there is one, of a successful delivery that is in the log. If
+// the delivery was made pending again in the meantime, the WebhookDelivery stays and is sent again.
 func (q *queue) finish(ctx context.Context, f *finished) {
 	e := f.entry
 	e.creation.Lock()

@@ -75,7 +75,7 @@ func (l *leases) run(ctx context.Context) {
 }
 
 // tick reads all Leases, renews the member Lease of this replica, and takes, renews or releases
-// shards. It ends when the first of the held shards is overdue, at the latest.
+// shards. It ends at the latest after a third of the duration, or when the first held shard is overdue.
 func (l *leases) tick(ctx context.Context) error {
 	until := time.Now().Add(l.duration / 3)
 	for _, renewed := range l.held {
@@ -184,7 +184,7 @@ func (l *leases) renew(ctx context.Context, name, kind string, lease *coordinati
 	return err
 }
 
-// overdueAfter is how long this replica works on a shard without renewing its Lease.
+// overdueAfter returns how long this replica works on a shard without renewing its Lease.
 func (l *leases) overdueAfter() time.Duration { return 2 * l.duration / 3 }
 
 // dropOverdue ends the work on the shards that are overdue.

@@ -31,9 +31,9 @@ const (
 	maxConflicts = 10
 )
 
-// log reads the deliveries of a site from its objects. A pending delivery or a dead letter is a
-// WebhookDelivery. The successful deliveries of a webhook are in its WebhookDeliveryLog. The log does
-// not have deliveries of events that are still in a Record, unless they have a WebhookDelivery.
+// log implements delivery.Log by the objects of a site. A pending delivery or a dead letter is a
+// WebhookDelivery. The successful deliveries of a webhook are in its WebhookDeliveryLog. A delivery that
+// is in neither, because its event is only in a Record yet, is not in the log.
 type log struct {
 	client         *objects.Client
 	namespace, key string
@@ -114,7 +114,7 @@ func (l *log) matches(ctx context.Context, query delivery.Query) ([]candidate, e
 		known[c.id] = true
 	}
 	// A successful delivery is added to the log before its WebhookDelivery is deleted. So the log must
-	// be read after the WebhookDeliveries, to miss none.
+	// be read after the WebhookDeliveries, to miss no delivery.
 	err := l.eachSummary(ctx, ",spec.webhook="+fields.EscapeValue(query.Webhook), func(id string, s summary) {
 		take(candidate{id: id, accepted: s.Accepted, sequence: s.Sequence, status: s.Status})
 	})
@@ -339,7 +339,8 @@ func (l *log) Recent(ctx context.Context, from time.Time) (delivery.Recent, erro
 			add(d.id(), d.Accepted.Time, d.Status)
 		}
 		if len(r.done) >= maxDelivered {
-			// The log drops deliveries in the order in which they ended, so none was accepted later.
+			// The log drops deliveries in the order in which they ended. So the events of dropped
+			// deliveries were accepted before the oldest delivery in the log ended.
 			counts.Incomplete(r.done[0].Since.Time)
 		}
 	}

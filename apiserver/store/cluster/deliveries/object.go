@@ -92,7 +92,8 @@ func toDelivery(spec *recordsv1.WebhookDeliverySpec) delivery.Delivery {
 	return d
 }
 
-// addAttempt adds an attempt to a delivery. It drops the oldest ones beyond maxAttempts.
+// addAttempt adds an attempt to a delivery and to the count of its schedule. It drops the oldest attempts
+// beyond maxAttempts, and the response beyond delivery.MaxResponse.
 func addAttempt(spec *recordsv1.WebhookDeliverySpec, a delivery.Attempt) {
 	spec.Attempts = append(spec.Attempts, recordsv1.DeliveryAttempt{
 		At: metav1.NewMicroTime(a.At), Milliseconds: a.Duration.Milliseconds(), StatusCode: int32(a.StatusCode),

@@ -34,10 +34,11 @@ type queue struct {
 
 	mu sync.Mutex
 	// complete reports whether all deliveries from before the queue began are in entries. Before that,
-	// no attempt is made: it could be of a later event of a subject than one that is not known yet.
+	// no attempt is made, because an earlier event of the same subject might not be known yet.
 	complete bool
-	// expected reports whether Records may have events that were not handed on: those in arrived, by name, or, if
-	// mustList is true, any. offered are the states of WebhookDeliveries, by name, that takeIn has not processed yet.
+	// expected reports whether Records may have events that were not handed on. These are the Records in
+	// arrived, by name, or, if mustList is true, any Records. offered has the states of WebhookDeliveries,
+	// by name, that takeIn has not processed yet.
 	expected, mustList bool
 	arrived            map[string]*recordsv1.Record
 	offered            map[string]offer
@@ -57,7 +58,7 @@ type queue struct {
 	// posted is the number of records of type Event whose events were handed on since the last trim.
 	posted int
 
-	// late is the context in which the results of attempts are stored. It outlives that of run.
+	// late is the context in which the results of attempts are stored. It outlives the context of run.
 	late context.Context
 	// removals limits the concurrent removals of events from Records and of WebhookDeliveries. The limit
 	// is creators.
@@ -91,18 +92,19 @@ type entry struct {
 	inFlight bool
 	// done reports whether an attempt has succeeded. The WebhookDelivery is then about to be deleted.
 	done bool
-	// object is the WebhookDelivery if this queue has created or read it and has made no attempt yet,
-	// else nil. If it has no resourceVersion, it is first.
+	// object is the WebhookDelivery if this queue has created or read it and has made no attempt since,
+	// else nil. If object has no resourceVersion, it is the same as first.
 	object *recordsv1.WebhookDelivery
 
 	// claim is set until the delivery is in the log or has a WebhookDelivery.
 	claim *claim
 	// first is the WebhookDelivery that keep creates if the first attempts take too long. It has no
-	// envelope. Both are nil if handOnRecord or accept made the entry. They do not change.
+	// envelope, which is in the field envelope. first and envelope are nil if handOnRecord or accept made
+	// the entry. They do not change.
 	first    *recordsv1.WebhookDelivery
 	envelope []byte
-	// creation guards meta, the metadata of the WebhookDelivery that keep created. It is nil if there
-	// is none, or if its state has changed since.
+	// creation guards meta, the metadata of the WebhookDelivery that ensureObject created. meta is nil if
+	// ensureObject has created none, or if the WebhookDelivery may have changed since.
 	creation sync.Mutex
 	meta     *metav1.ObjectMeta
 }
@@ -112,7 +114,7 @@ func newQueue(r *Runner, namespace string) *queue {
 		Runner: r, namespace: namespace, intake: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), holdings: map[string]*holding{}, caughtUp: map[string]bool{},
 		// The replica that had this shard before may have handed on a part of the events. The rest must
-		// be handed on before its deliveries are sent.
+		// be handed on before any delivery is sent.
 		expected: true, mustList: true, arrived: map[string]*recordsv1.Record{}, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},
 	}
 }
@@ -131,8 +133,9 @@ func (q *queue) run(ctx context.Context) {
 	q.attempts.Wait()
 }
 
-// lingerTime is how long after the end of its context a queue may store the results of attempts.
-// The Lease of its shard is valid for longer, so that no other replica has the shard yet.
+// lingerTime is how long after the end of its context a queue may store the results of attempts. With
+// the default of Options.LeaseDuration, the Lease of its shard is valid for longer, so that no other
+// replica has the shard yet.
 const lingerTime = 3 * time.Second
 
 // linger returns a context that ends lingerTime after ctx.
@@ -174,7 +177,8 @@ func (q *queue) offer(name, resourceVersion string, s summary) {
 }
 
 // shortestPause and longestPause limit the pause after each pass of takeIn, which is as long as the
-// pass. Without it, passes hand on few events each, and list those that are held again and again.
+// pass. Without the pause, each pass would hand on few events, and passes that list Records would read
+// held events again and again.
 const (
 	shortestPause = 50 * time.Millisecond
 	longestPause  = 500 * time.Millisecond
@@ -259,7 +263,7 @@ func (q *queue) accept(ctx context.Context, name string, o offer) error {
 			next: time.UnixMilli(o.summary.Next), resourceVersion: o.resourceVersion,
 		})
 	case known == nil || known.inFlight || known.done || !newer(o.resourceVersion, known.resourceVersion):
-		// If an attempt is in progress, it finds the change when it stores its result.
+		// An attempt in progress finds the change of the WebhookDelivery when it stores its result.
 	case pending:
 		known.next, known.resourceVersion, known.object = time.UnixMilli(o.summary.Next), o.resourceVersion, nil
 	default:

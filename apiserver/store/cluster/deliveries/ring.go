@@ -16,10 +16,10 @@ import (
 
 const (
 	// maxDelivered is the maximum number of successful deliveries in the log of a webhook. At the
-	// limit the oldest ones are dropped.
+	// limit the oldest deliveries are dropped.
 	maxDelivered = 200
 	// maxDeliveredBytes is the maximum size of these deliveries as JSON, in bytes. At the limit the
-	// envelopes and responses of the oldest ones are dropped.
+	// envelopes and responses of the oldest deliveries are dropped.
 	maxDeliveredBytes = 512 << 10
 )
 
@@ -123,7 +123,7 @@ type healthSummary struct {
 }
 
 // add adds a successful delivery. It replaces an earlier entry of the same delivery, and drops the
-// oldest ones beyond maxDelivered.
+// oldest deliveries beyond maxDelivered.
 func (r *ring) add(d delivered) {
 	r.done = slices.DeleteFunc(r.done, func(old delivered) bool { return old.id() == d.id() })
 	r.done = append(r.done, d)
@@ -141,7 +141,7 @@ func (r *ring) find(id string) *delivered {
 }
 
 // pack returns the deliveries as JSON. It first drops the envelopes and responses of the oldest
-// ones until the rest is within maxDeliveredBytes.
+// deliveries, until the rest is within maxDeliveredBytes or no envelope is left.
 func (r *ring) pack() ([]byte, error) {
 	sizes, total := make([]int, len(r.done)), 0
 	for i := range r.done {

@@ -40,7 +40,7 @@ type Options struct {
 	Open func(namespace, key string) (target Target, ok bool)
 	// Namespace is the namespace of the Leases by which replicas share the work. Required.
 	Namespace string
-	// Identity identifies this replica among the others. It is a part of the name of its Lease.
+	// Identity identifies this replica among all replicas. It is a part of the name of its Lease.
 	// Default: the host name and random letters.
 	Identity string
 	// Shards is the number of parts into which the namespaces of sites are divided. It must be the
@@ -50,7 +50,8 @@ type Options struct {
 	// replica. Default: 15 s.
 	LeaseDuration time.Duration
 	// PerSite and PerWebhook are the maximum numbers of concurrent attempts in a namespace and for a
-	// webhook. At the limit, attempts wait. Defaults: 64 and 8.
+	// webhook. At the limit, attempts wait. A failing or new webhook gets at most 2, or 1 after its
+	// breaker was opened. Defaults: 64 and 8.
 	PerSite, PerWebhook int
 	// HoldTime is how long an event may stay in its Record while the first attempts of its deliveries
 	// are made. After that, WebhookDeliveries are created for the deliveries that have not succeeded.

@@ -13,9 +13,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// Watermarks returns two sequences of events of a site. No event has a greater sequence than newest
-// yet. All events up to handedOn have been handed on: their deliveries are stored outside Records. Both
-// are 0 before the first list of Records.
+// Watermarks returns two sequences of events of a site. No event that this replica has seen has a greater
+// sequence than newest. All events up to handedOn have been handed on: their deliveries are stored
+// outside Records. Both are 0 before the first list of Records.
 type Watermarks func() (newest, handedOn int64)
 
 // NewTail returns a reader that follows the deliveries of the site with a site key in a namespace.

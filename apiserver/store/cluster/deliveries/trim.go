@@ -23,13 +23,13 @@ const (
 	// keepGivenUp is how long dead letters are kept if Options.Retention does not say otherwise.
 	keepGivenUp = 7 * 24 * time.Hour
 	// keepPosted and maxPosted limit the Records of posted events per site, by which an event that is
-	// posted again is recognized. After they were handed on, events older than keepPosted are
-	// removed, and so are the oldest ones beyond maxPosted.
+	// posted again is recognized. Of the Records whose events were handed on, those older than
+	// keepPosted are removed, and the oldest Records beyond maxPosted.
 	keepPosted = 24 * time.Hour
 	maxPosted  = 1000
 )
 
-// keepTrimmed trims the namespace every trimInterval and when q.trims says so, until ctx ends.
+// keepTrimmed trims the namespace every trimInterval and at each signal of q.trims, until ctx ends.
 func (q *queue) keepTrimmed(ctx context.Context) {
 	ticker := time.NewTicker(trimInterval)
 	defer ticker.Stop()

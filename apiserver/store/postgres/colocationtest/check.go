@@ -24,7 +24,7 @@ type Exception struct {
 // sessions, and the maintenance of tables. Postgres has no plans for them.
 var utilities = []string{
 	"begin", "commit", "rollback", "savepoint", "release", "SET ", "ANALYZE", "LISTEN", "UNLISTEN", "NOTIFY",
-	// Partitions of the audit log, which have the entries of a day.
+	// Partitions of the audit log, which have the entries of all sites on a day.
 	"CREATE TABLE audit_", "ALTER TABLE audit ATTACH PARTITION audit_", "DROP TABLE IF EXISTS audit_",
 	// The fence of a site, whose triggers name the site (schema.Fence).
 	"CREATE OR REPLACE FUNCTION paddock_fenced()", "CREATE TRIGGER paddock_fence_", "DROP TRIGGER IF EXISTS paddock_fence_",

@@ -30,7 +30,8 @@ type plan struct {
 
 // explain returns the plan that Postgres makes of a statement for all values of its parameters.
 func explain(ctx context.Context, conn *pgx.Conn, sql string) (plan, error) {
-	// The plan is made without values, by which Postgres would otherwise drop all partitions of a table.
+	// The arguments are NULL, which is in the range of no partition, so Postgres would drop all
+	// partitions from the plan.
 	if _, err := conn.Exec(ctx, "SET enable_partition_pruning = off"); err != nil {
 		return plan{}, err
 	}
@@ -70,11 +71,12 @@ func (w *walk) add(format string, args ...any) {
 	w.found = append(w.found, Finding{Text: fmt.Sprintf(format, args...)})
 }
 
-// A site is given by a parameter of the statement ($1), or by a subquery that Postgres evaluates first
-// ($0), whose number does not differ from that of a parameter in the text of a plan.
+// A site is given by a parameter of the statement ($1), or by the result of a subquery that Postgres
+// evaluates first ($0). The text of a plan has the same form for both.
 var parameter = regexp.MustCompile(`^\(?\$\d+\)?$`)
 
-// unnamed ends the name of a column of a subquery that is an expression, as a parameter is.
+// unnamed is the end of the name of a subquery's column that is an expression without a name, such as
+// a parameter.
 const unnamed = `."?column?"`
 
 // visit adds what is wrong with a node and the nodes below it. joins are the conditions of the joins
@@ -93,7 +95,7 @@ func (w *walk) visit(p plan, joins string) {
 }
 
 // hashed returns the conditions of a subquery that Postgres evaluates once, for all rows, into a hash
-// table. The columns by which it looks up a row are those of the subquery.
+// table. The columns by which Postgres looks up a row are those of the subquery.
 func hashed(p, below plan) string {
 	if below.Subplan == "" || !strings.Contains(p.Filter+strings.Join(p.Output, " "), "hashed "+below.Subplan) {
 		return ""

@@ -33,7 +33,7 @@ const (
 // the connection string of the database.
 func ReplicaKey(key string) string { return key + "-replica" }
 
-// modes are the accepted values of sslmode. The others of libpq, which silently fall back to an
+// modes are the accepted values of sslmode. The other modes of libpq, which silently fall back to an
 // unencrypted connection, are not accepted. PostgreSQL manual, 34.19.
 var modes = []string{"disable", "require", "verify-ca", "verify-full"}
 
@@ -65,8 +65,9 @@ type FieldError struct {
 func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
 
 // Parse returns the Connection in the data of a Secret. key is the key of the connection string,
-// which must be a URI (PostgreSQL manual, 34.1.1.2) with user, host and database. If there is a
-// ReplicaKey, it must be one too, with the same database. Errors: *FieldError.
+// which must be a URI (PostgreSQL manual, 34.1.1.2) with user, host and database. If the Secret has
+// the key ReplicaKey(key), its value must be such a URI too, with the same database. Errors:
+// *FieldError.
 func Parse(data map[string][]byte, key string) (Connection, error) {
 	if _, there := data[key]; !there {
 		return Connection{}, &FieldError{key, "is not in the Secret"}
@@ -182,9 +183,9 @@ func portOf(uri *url.URL) string {
 	return "5432"
 }
 
-// mode returns the sslmode of the connection, or a problem with the one in query. If query has
-// none, it is verify-full with a CA, and require without. With a CA, require becomes verify-ca, as
-// in libpq (PostgreSQL manual, 34.19.1).
+// mode returns the sslmode of the connection, or a problem with the sslmode in query. If query has no
+// sslmode, mode is verify-full with a CA, and require without one. With a CA, require becomes
+// verify-ca, as in libpq (PostgreSQL manual, 34.19.1).
 func (c Connection) mode(query url.Values) (mode, problem string) {
 	mode = query.Get("sslmode")
 	switch {

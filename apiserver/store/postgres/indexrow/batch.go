@@ -44,7 +44,7 @@ func (b *Batch) Insert(st Arguments, from, rids string) []string {
 }
 
 // Remove returns CTEs that delete the rows of the records whose rid in rids is not NULL. old are the
-// rids that the records have had. rids and from are those of Insert.
+// rids of the records before the write. rids and from are those of Insert.
 func (b *Batch) Remove(st Arguments, from, rids string, old []int64) []string {
 	b.rows.sortUnique()
 	tables := b.rows.tables()

@@ -17,7 +17,7 @@ const HashKeySize = 16
 // SipHash values with a secret key, which is stored in the database, so that clients cannot choose
 // values that collide. The odds that any two of a million values of a site collide are 1 in 37
 // million. Searches do not compare the original values, so a collision adds a wrong match. In a
-// search with code and system, both must collide.
+// search with code and system, both hashes must collide.
 type Hasher struct{ k0, k1 uint64 }
 
 // NewHasher returns the Hasher of a site. key is the secret key of the site. It returns an error if

@@ -88,17 +88,18 @@ type Rows struct {
 	facets, textFacets int64
 }
 
-// The bits of the column facets. The lower ones are those of facets. The two above mark, for each
-// parameter, those texts or periods of a record by which it is sorted: the first in ascending
-// order, and the first in descending order.
+// The bits of the column facets. The lower bits are those of facets (FacetBit). leastValue and
+// greatestValue mark, for each parameter, the text or period of a record by which the record is
+// sorted in ascending and in descending order.
 const (
 	facetBits     = 61
 	leastValue    = int64(1) << 61
 	greatestValue = int64(1) << 62
 )
 
-// The bits of the column facets of ix_text. Those of the ends of a union mark, in addition, the texts
-// by which a record is sorted by a union.
+// The bits of the column facets of ix_text. leastValue and greatestValue are as above, for parameters
+// that are not unions. leastOfUnion and greatestOfUnion mark the texts by which a record is sorted if
+// the sort parameter is a union.
 const (
 	textFacetBits         = 60
 	leastOfUnion          = int64(1) << 60
@@ -139,7 +140,7 @@ type Indexer struct {
 	Hash      Hasher
 	Extractor store.Extractor
 	// HasWideTexts reports whether the database has the table ix_str, which earlier releases search.
-	// If it is nil, there is none.
+	// If HasWideTexts is nil, the database does not have the table.
 	HasWideTexts func() bool
 }
 
@@ -227,8 +228,8 @@ func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
 	}
 }
 
-// addMention adds the index row of a Mention. Searches do not use the row, because its key belongs
-// to no parameter. It adds no reference path.
+// addMention adds the index row of a Mention. Searches do not use the row, because its key belongs to
+// no parameter. addMention adds no mark and no reference path.
 func (x *Indexer) addMention(r *Rows, typeName string, mention store.Mention) {
 	target, base := x.Hash.Target(store.Reference(mention))
 	r.references = append(r.references, referenceRow{key: x.Hash.mentions(typeName), tgt: target, base: base})
@@ -359,8 +360,8 @@ func (r *Rows) Without(other *Rows) Rows {
 	}
 }
 
-// WithoutIndexedTexts returns the rows without those of ix_text. They are the stored rows of a record of
-// which vals and ix_text have no texts yet. Vals and Signature are unchanged.
+// WithoutIndexedTexts returns the rows without those of ix_text. These are the stored rows of a
+// record whose texts are not in vals and ix_text yet. Vals and Signature are unchanged.
 func (r *Rows) WithoutIndexedTexts() Rows {
 	rows := *r
 	rows.indexed = nil

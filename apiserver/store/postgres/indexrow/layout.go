@@ -63,7 +63,8 @@ func unnest(st Arguments, columns []column) (table, names string) {
 	return "unnest(" + strings.Join(arrays, ", ") + ") u(" + names + ")", names
 }
 
-// tables returns the columns of the rows by table.
+// tables returns the columns of the rows by table. It leaves out tables without rows, and WideTexts
+// if the database does not have it.
 func (r *Rows) tables() []tableRows {
 	var all []tableRows
 	if t := r.tokens; len(t) > 0 {
@@ -208,7 +209,8 @@ func RemoveAll(hasWideTexts, hasTexts bool) []string {
 	return statements
 }
 
-// WideTexts is the table of texts of releases before narrowTexts.
+// WideTexts is the table in which releases before server level 2 search texts. narrowTexts is the
+// table in which this release searches them.
 const (
 	WideTexts   = "ix_str"
 	narrowTexts = "ix_text"

@@ -12,12 +12,12 @@ type Signature [3]int64
 // signatureBits is the number of bits of a signature.
 const signatureBits = 192
 
-// With returns a signature with the bits of both.
+// With returns a signature with the bits of s and of other.
 func (s Signature) With(other Signature) Signature {
 	return Signature{s[0] | other[0], s[1] | other[1], s[2] | other[2]}
 }
 
-// at returns the signature with one bit, which a hash decides.
+// at returns a signature with one bit. hash decides which bit.
 func at(hash uint64) (s Signature) {
 	bit := hash % signatureBits
 	s[bit/64] = 1 << (bit % 64)
@@ -39,8 +39,8 @@ func TextSignature(key int32, prefix string) (s Signature) {
 	return s
 }
 
-// FacetSignature returns the signature of records with a code of a facet, of any system. key is that
-// of the parameter.
+// FacetSignature returns the signature of records with a code of a facet, of any system. key is the
+// key (Param) of the search parameter.
 func (h Hasher) FacetSignature(key int64, code string) Signature {
 	mark := uint64(h.FacetMark(key, store.TokenIs{Code: &code}))
 	return at(mark).With(at(mark >> 32))

@@ -10,11 +10,11 @@ import (
 )
 
 // Texts of a record are stored twice. Each folded text, up to MaxIndexedBytes, has a row in ix_text, which
-// finds records by value. The column vals of the record's row has all of them, folded and original, in
-// full. It is what tests and orders read.
+// finds records by value. The column vals of the record's row has all texts, folded and original, in
+// full. Tests and orders read this column.
 //
 // A parameter may be a union (store.Extractor.Parts), as name is of family and given. A text of a
-// union that is also one of a part is stored for the part only.
+// union that is also a text of a part is stored for the part only.
 
 // textKeyBits is the number of bits of a text key.
 const textKeyBits = 24
@@ -45,8 +45,9 @@ const (
 	// startOfText begins a folded text. A code of the key (appendKeyCode) and one of the two following
 	// bytes come before the text.
 	startOfText = 0xff
-	// isOriginal means that the original text is equal to the folded one. isFolded means that it
-	// differs. It then follows as another text, which startOfOriginal and the code begin.
+	// isOriginal means that the original text is equal to the folded one. isFolded means that the
+	// original text differs. The original text is then stored after all folded texts, and begins with
+	// startOfOriginal and the code of the key.
 	isOriginal, isFolded = 0xfa, 0xfb
 	startOfOriginal      = 0xf8
 	endOfText            = 0xfe
@@ -181,7 +182,7 @@ func (r *Rows) packText(key int32, text store.Text, isLast bool, originals []byt
 	return originals
 }
 
-// TextPatterns returns the LIKE patterns of which vals matches one if a text of a key meets a
+// TextPatterns returns LIKE patterns for vals. vals matches one of them if a text of a key meets a
 // condition. It returns none for store.Contains.
 func TextPatterns(key int32, is store.TextIs) [][]byte {
 	text := validText(is.Text)

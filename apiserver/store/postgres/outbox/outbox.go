@@ -27,8 +27,8 @@ type head struct {
 	Version  int   `json:"version,omitempty"`
 }
 
-// SubjectKey returns the value of the column "subject" of the table event: a hash of a subject, of which
-// the case is ignored. Subjects can have the same hash.
+// SubjectKey returns the value of the column "subject" of the table event: a hash of a subject
+// without regard to case. Different subjects can have the same hash.
 func SubjectKey(subject string) int64 {
 	sum := sha256.Sum256([]byte(strings.ToLower(subject)))
 	return int64(binary.LittleEndian.Uint64(sum[:])) //nolint:gosec // any 64 bits

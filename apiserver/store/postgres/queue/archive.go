@@ -45,8 +45,9 @@ func scanArchived(row pgx.CollectableRow) (delivery.Archived, error) {
 	return d, err
 }
 
-// DumpPending implements delivery.Archive. A delivery that has a job, or that waits for another
-// delivery of its chain, has no NextAttempt.
+// DumpPending implements delivery.Archive. It also returns the deliveries of the events in the
+// outbox, which have no rows yet. A delivery that has a job, or that waits for another delivery of
+// its chain, has no NextAttempt.
 func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 	pending := delivery.Backlog{States: map[string]delivery.State{}}
 	err := pgx.BeginTxFunc(ctx, a.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
@@ -93,7 +94,7 @@ func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 }
 
 // DumpEnded implements delivery.Archive. The position is the id of the last delivery that was read. A page
-// can have fewer than count deliveries, also none, because it leaves out pending ones.
+// can have fewer than count deliveries, also none, because it leaves out pending deliveries.
 func (a archive) DumpEnded(ctx context.Context, after string, count int) ([]delivery.Archived, string, error) {
 	const find = `SELECT ` + archivedColumns + ` FROM (
 			SELECT * FROM delivery x WHERE x.site = $1 AND x.id > $2::text::uuid ORDER BY x.id LIMIT $3
@@ -121,8 +122,8 @@ func (a archive) DumpEnded(ctx context.Context, after string, count int) ([]deli
 // restoreBatch is the maximum number of deliveries that one statement inserts.
 const restoreBatch = 1000
 
-// restoreTimeout is the statement that sets the statement_timeout of a restore. That of the pool is for
-// requests.
+// restoreTimeout is the statement that sets the statement_timeout of a restore. The timeout of the
+// pool is for requests.
 const restoreTimeout = `SET LOCAL statement_timeout = '60s'`
 
 // deletePendingEvents deletes the events all of whose deliveries are pending.
@@ -132,9 +133,10 @@ const deletePendingEvents = `DELETE FROM event e USING (SELECT DISTINCT seq FROM
 // resume resumes the River queues of a site.
 const resume = `UPDATE river_queue SET paused_at = NULL WHERE paused_at IS NOT NULL AND starts_with(name, 's' || $1::int4 || '-')`
 
-// RestorePending implements delivery.Archive, in one transaction. The breakers of webhooks are
-// closed: the next failure opens the breaker of a failing webhook again. RestorePending sets the zero
-// values of NextAttempt in pending.Deliveries to the current time.
+// RestorePending implements delivery.Archive, in one transaction. It removes the site's events from
+// the outbox and the stored states of its webhooks. The breakers of webhooks are closed: the next
+// failure opens the breaker of a failing webhook again. RestorePending sets the zero values of
+// NextAttempt in pending.Deliveries to the current time.
 func (a archive) RestorePending(ctx context.Context, pending delivery.Backlog, ordered func(string) bool) error {
 	now := time.Now()
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
@@ -192,8 +194,8 @@ func (a archive) insertStates(ctx context.Context, tx pgx.Tx, states map[string]
 	return err
 }
 
-// RestoreEnded implements delivery.Archive. It waits for purges: one that did not see the restored
-// deliveries has ended before RestoreEnded returns.
+// RestoreEnded implements delivery.Archive. It waits for purges in progress, so a purge that did not
+// see the restored deliveries has ended before RestoreEnded returns.
 func (a archive) RestoreEnded(ctx context.Context, ended []delivery.Archived) error {
 	err := pgx.BeginFunc(ctx, a.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, restoreTimeout); err != nil {
@@ -207,8 +209,9 @@ func (a archive) RestoreEnded(ctx context.Context, ended []delivery.Archived) er
 	return archiveError("restore ended deliveries", err)
 }
 
-// insert inserts deliveries and their events, unless they exist. A delivery that has ended later than
-// the one that exists replaces it: it was made again.
+// insert inserts deliveries and their events, unless they exist. If a stored delivery has ended, and
+// the delivery to insert has ended later, because it was made again, the latter replaces the stored
+// one.
 func (a archive) insert(ctx context.Context, tx pgx.Tx, all []delivery.Archived, ordered func(string) bool) error {
 	const insertArchived = `INSERT INTO delivery (site, id, webhook, seq, at, status, tries, next, chain, finished, attempts)
 		SELECT $1, d.id::uuid, d.webhook, d.seq, d.at, d.status, d.tries, d.next, d.chain, d.finished, d.attempts
@@ -257,10 +260,10 @@ func (a archive) insert(ctx context.Context, tx pgx.Tx, all []delivery.Archived,
 	return nil
 }
 
-// insertEventsOf inserts the events of deliveries. The targets of an event are those of the delivery, its
-// webhook, and those of the event that exists: the Cluster engine returns each delivery with its own
-// webhook only. An event without a target for a delivery would leave that delivery behind when it is
-// erased or trimmed.
+// insertEventsOf inserts the events of deliveries. The targets of an event are those that the
+// deliveries have, the webhooks of the deliveries, and those of the event if it is stored already:
+// the Cluster engine returns each delivery with its own webhook only. If a target were missing, its
+// delivery would remain when the event is erased or trimmed.
 func (a archive) insertEventsOf(ctx context.Context, tx pgx.Tx, all []delivery.Archived) error {
 	events := map[int64]*store.AcceptedEvent{}
 	for i := range all {
@@ -268,7 +271,7 @@ func (a archive) insertEventsOf(ctx context.Context, tx pgx.Tx, all []delivery.A
 		event.Targets = append(slices.Clone(event.Targets), all[i].Webhook)
 		if other := events[event.Sequence]; other != nil {
 			event.Targets = append(event.Targets, other.Targets...)
-			if len(event.Envelope) == 0 { // the log of that webhook has dropped it
+			if len(event.Envelope) == 0 { // the log of this webhook has dropped the envelope
 				event.Envelope = other.Envelope
 			}
 		}

@@ -10,8 +10,9 @@ import (
 // breakers open, and delay deliveries to other receivers.
 const firstAttempts = 2
 
-// attempts limits the concurrent attempts to one webhook, as TCP's slow start does: a success raises
-// the limit by one, up to the workers of the queue, and a failure lowers it by one, down to firstAttempts.
+// attempts limits the concurrent attempts of this process to one webhook, as TCP's slow start does: a
+// success raises the limit by one, up to the workers of the queue, and a failure lowers it by one,
+// down to firstAttempts.
 type attempts struct {
 	// slots has an element for each attempt that may begin now.
 	slots chan struct{}
@@ -21,7 +22,8 @@ type attempts struct {
 	running int
 }
 
-// begin waits for a slot of a queue's webhook. If it returns one, end must be called. Errors: ctx.Err().
+// begin waits for a slot of a queue's webhook. Unless it returns an error, the caller must call end.
+// Errors: ctx.Err().
 func (q *queues) begin(ctx context.Context, queue string) (*attempts, error) {
 	of := q.join(queue)
 	select {
@@ -48,7 +50,7 @@ func (q *queues) join(queue string) *attempts {
 	return of
 }
 
-// How the limit changes with the attempt of a slot. It stays if there was none.
+// The values of change in end. If there was no attempt, change is 0 and the limit stays.
 const (
 	succeeded = 1
 	failed    = -1

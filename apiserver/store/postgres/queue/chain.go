@@ -12,7 +12,7 @@ import (
 
 // chain identifies the deliveries of one subject to an ordered webhook, which are made one after
 // the other. At most one pending delivery of a chain is active: it has a job, or a time at which it
-// is due. The others wait until it has ended.
+// is due. The other pending deliveries of the chain wait until it has ended.
 type chain struct {
 	site int32
 	key  int64
@@ -26,9 +26,9 @@ func chainKey(webhook, subject string) int64 {
 }
 
 // lockChains locks chains until the transaction ends, and returns those that have a pending
-// delivery. The lock is needed to add deliveries to a chain, and to start the next one. Without it,
-// a relay could find a delivery pending that another transaction is about to end. That transaction
-// would not see the delivery that the relay adds, so neither would start it.
+// delivery. The lock is needed to add deliveries to a chain, and to start its next delivery. Without
+// the lock, a relay could find a delivery pending that another transaction is about to end. That
+// transaction would not see the delivery that the relay adds, so neither would start it.
 func lockChains(ctx context.Context, tx pgx.Tx, chains []chain) (busy map[chain]bool, err error) {
 	chains = slices.Clone(chains)
 	slices.SortFunc(chains, func(a, b chain) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.site, b.site)) })
@@ -61,8 +61,8 @@ func columnsOf(chains []chain) (sites []int32, keys []int64) {
 	return sites, keys
 }
 
-// advance inserts the job of the first pending delivery of each chain that has no active one. It
-// returns these jobs. The caller must hold the locks of the chains.
+// advance inserts the job of the first pending delivery of each chain that has no active delivery. It
+// returns the jobs. The caller must hold the locks of the chains.
 func (q *Queue) advance(ctx context.Context, tx pgx.Tx, chains []chain) ([]newJob, error) {
 	if len(chains) == 0 {
 		return nil, nil

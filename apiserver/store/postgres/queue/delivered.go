@@ -16,9 +16,9 @@ func (r *result) isPlainSuccess() bool {
 		r.job.chain == nil && r.row.Queue != probeQueue
 }
 
-// settleDelivered stores a batch of successes in one round trip, so that the rows of webhooks, which
-// the relay waits for, are locked for a short time. A success always leads to the same state of a
-// webhook, so no state has to be read before. left are the results of webhooks whose breaker is
+// settleDelivered stores a batch of successes in one round trip, so that the rows of webhooks, for
+// which other transactions wait, are locked for a short time. A success always resets the failures of
+// a webhook, so no state has to be read before. left are the results of webhooks whose breaker is
 // open or has a probe, or that have no row. They are not stored.
 func (q *Queue) settleDelivered(ctx context.Context, batch []*result) (left []*result, err error) {
 	if err := q.fault("ended"); err != nil {
@@ -32,8 +32,8 @@ func (q *Queue) settleDelivered(ctx context.Context, batch []*result) (left []*r
 		sites[i], webhooks[i], ids[i], jobs[i] = r.site, r.job.webhook, r.delivery, r.row.ID
 		tries[i], attempts[i], ats[i] = int32(r.tries), r.attempts, outbox.Millis(r.outcome.Attempt.At) //nolint:gosec // a schedule has few attempts
 	}
-	// The first statement of the transaction has locked the rows of the webhooks, so that both see the
-	// same breakers.
+	// The first statement of the transaction (queueLock) has locked the rows of the webhooks, so this
+	// statement sees the same breakers.
 	const set = `WITH r AS MATERIALIZED (
 			SELECT r.* FROM unnest($1::int4[], $2::text[], $3::text[], $4::int8[], $5::int4[], $6::bytea[], $7::int8[]) r(site, webhook, id, job, tries, attempts, at)
 			WHERE EXISTS (SELECT FROM webhook w WHERE w.site = r.site AND w.webhook = r.webhook AND w.open_until = 0 AND w.probe IS NULL)),

@@ -71,7 +71,7 @@ func (q *Queue) insert(ctx context.Context, tx pgx.Tx, jobs []newJob) ([]int64, 
 	return ids, nil
 }
 
-// start inserts jobs for deliveries that exist, and stores the ids of the jobs in these.
+// start inserts jobs for deliveries that exist, and stores the ids of the jobs in the deliveries.
 func (q *Queue) start(ctx context.Context, tx pgx.Tx, jobs []newJob) error {
 	ids, err := q.insert(ctx, tx, jobs)
 	if err != nil || len(ids) == 0 {

@@ -22,7 +22,7 @@ const (
 
 // pump inserts jobs for events in the outbox and for deliveries that are due again, until ctx ends.
 // It does so in batches, one of each site at a time, so that a site with many events does not delay
-// the others.
+// other sites.
 func (q *Queue) pump(ctx context.Context) error {
 	var running errgroup.Group
 	running.SetLimit(pumpsAtOnce)

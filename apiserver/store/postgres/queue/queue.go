@@ -1,11 +1,11 @@
 // Package queue delivers the events of sites in Postgres. A relay moves events from the outbox to
-// deliveries, and inserts River jobs for these. Workers of River make the attempts by a Sender,
-// which the caller provides. The outcome of an attempt is stored in the transaction that ends its
-// job.
+// deliveries, and inserts River jobs for the deliveries. Workers of River make the attempts by a
+// Sender, which the caller provides. The outcome of an attempt is stored in the transaction that ends
+// its job.
 //
 // A River job exists only for a delivery that is due. The time of a retry is in the table
 // "delivery", and the job is inserted when the retry is due. A job ends without an attempt if its
-// delivery has another job by then.
+// delivery has another job by then, or was deleted.
 package queue
 
 import (
@@ -103,7 +103,7 @@ const (
 	// fetchCooldown is the minimum time between two fetches of jobs of one River queue. With a shorter
 	// time, most fetches return a single job, and the queues of many webhooks compete for the CPU.
 	fetchCooldown = 10 * time.Millisecond
-	// fetchPoll is the time between two polls of a River queue. A job waits at most as long if its
+	// fetchPoll is the time between two polls of a River queue. A job waits at most this long if its
 	// notification is lost.
 	fetchPoll = time.Second
 	// completedRetention is the time for which River keeps ended jobs. The table "delivery" has their
@@ -145,7 +145,8 @@ func New(pool *pgxpool.Pool, options Options) (*Queue, error) {
 		JobTimeout:                  time.Duration(float64(options.RescueAfter) * jobTimeoutShare),
 		RescueStuckJobsAfter:        options.RescueAfter,
 		CompletedJobRetentionPeriod: completedRetention,
-		// River retries a job only after a database error or the end of a process, without limit.
+		// River retries a job only after a database error or the end of a process. MaxAttempts is as
+		// large as River's column allows; heal handles jobs that reach it.
 		MaxAttempts:       math.MaxInt16,
 		RetryPolicy:       retryPolicy{},
 		ReindexerSchedule: river.NeverSchedule(),
@@ -159,11 +160,11 @@ func New(pool *pgxpool.Pool, options Options) (*Queue, error) {
 }
 
 // riverConnections is the maximum size of River's pool, per process and database. One connection
-// listens for notifications, the others fetch jobs.
+// listens for notifications, the other connections fetch jobs.
 const riverConnections = 8
 
 // riverConfig returns the settings of River's connections. It replaces the engine's planner settings,
-// because River's statements need sorts and bitmap scans, which those forbid.
+// which forbid the sorts and bitmap scans that River's statements need.
 func riverConfig(pool *pgxpool.Pool) *pgxpool.Config {
 	config := pool.Config()
 	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, riverConnections
@@ -174,11 +175,12 @@ func riverConfig(pool *pgxpool.Pool) *pgxpool.Config {
 		}
 	}
 	parameters["enable_seqscan"] = "off" // the statistics of a table that fills and drains are always outdated
-	// The generic plan of a fetch does not know its LIMIT, and joins it with all jobs: with a million of
-	// them, that takes 190 ms instead of one.
+	// The generic plan of a fetch does not know its LIMIT, and joins it with all jobs: with a million
+	// jobs, that takes 190 ms instead of 1 ms.
 	parameters["enable_hashjoin"], parameters["enable_mergejoin"] = "off", "off"
-	// River's own commits only record which process works on a job. If a crash of Postgres loses one,
-	// the job is fetched again, and its attempt may be repeated, as after a crash of a process.
+	// River's own commits only record which process works on a job. If a crash of Postgres loses such
+	// a commit, the job is fetched again, and its attempt may be repeated, as after a crash of a
+	// process.
 	parameters["synchronous_commit"] = "off"
 	return config
 }
@@ -233,8 +235,8 @@ func (q *Queue) numbers() []int32 {
 // ended. After that time they are cancelled.
 const stopTimeout = 20 * time.Second
 
-// Run delivers events until ctx ends. It then waits up to 20 s for attempts in progress, and cancels
-// attempts that take longer. Run can be called only once.
+// Run delivers events until ctx ends. It then waits up to 20 s for attempts in progress, cancels
+// attempts that take longer, and waits up to 20 s for their end. Run can be called only once.
 func (q *Queue) Run(ctx context.Context) error {
 	defer q.river.Close()
 	// The settlers must outlive ctx, because jobs in progress still store their results after its end.

@@ -17,20 +17,21 @@ const (
 	// The queue of such a webhook is paused.
 	probeQueue = "probes"
 	probePoll  = 100 * time.Millisecond
-	// queuesPeriod is the time between two runs of keepQueues. A job waits at most as long if another
-	// process inserted it into a queue that this process does not poll yet.
+	// queuesPeriod is the time between two runs of keepQueues. A job waits at most this long if
+	// another process inserted it into a queue that this process does not poll yet.
 	queuesPeriod = 250 * time.Millisecond
 	// stalledAfter is the time without an attempt after which a queue with due jobs is removed and added
 	// again. River may have failed to start it without an error.
 	stalledAfter = 5 * time.Second
 	// idleAfter is the time without an attempt or a new job after which a queue is no longer polled.
 	idleAfter = time.Minute
-	// jobsPerSlot is the number of jobs of a webhook that a process fetches for each slot. Those without
-	// a slot wait for one, or for the commit of their results. With a lower number, each statement is
-	// for fewer jobs. With a higher one, more deliveries wait for RescueAfter when a process dies.
+	// jobsPerSlot is the number of jobs of a webhook that a process fetches for each slot. The jobs
+	// without a slot wait for a slot, or for the commit of their result. With a lower number, each
+	// statement is for fewer jobs. With a higher number, more deliveries wait for RescueAfter when a
+	// process dies.
 	jobsPerSlot = 4
 	// maxWanted is the maximum number of queues that wait to be added. At the limit, the next run of
-	// keepQueues adds further ones.
+	// keepQueues adds further queues.
 	maxWanted = 1000
 	// removeTimeout is the maximum duration of removing a queue. At the limit, the removal is tried
 	// again later.
@@ -53,7 +54,7 @@ type queues struct {
 	// used maps the queues that were added to River to the time at which they were last wanted or had
 	// an attempt.
 	used map[string]time.Time
-	// worked maps these queues to the time at which they were added or had their last attempt.
+	// worked maps the queues in used to the time at which they were added or had their last attempt.
 	worked map[string]time.Time
 	// ending are the queues that are being removed from River.
 	ending map[string]bool
@@ -110,7 +111,7 @@ func (q *queues) add(queue string) {
 		return
 	}
 	// River has the queue although it could not start it, and would not start it again.
-	_ = q.remove(context.Background(), queue) // if it fails, the queue stalls
+	_ = q.remove(context.Background(), queue) // after a failure, keepQueues restarts the queue
 }
 
 // remove removes a queue from River. The caller must hold changing.
@@ -192,7 +193,7 @@ func (q *queues) isOpen(queue string) bool {
 	return q.open[queue]
 }
 
-// noteStates updates open by the states of webhooks whose breakers have opened or closed.
+// noteStates updates open by the states of webhooks. It ignores webhooks without a state.
 func (q *queues) noteStates(all states) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
-// One transaction moves up to relayBatch events out of the outbox. It takes no further event if those that
-// it has are of relayBytes together, so that it fits into memory and into a message of the protocol: an
-// event has a whole record.
+// One transaction moves up to relayBatch events out of the outbox. It takes no further event once the
+// envelopes of its events have relayBytes together, so that they fit into memory and into a message
+// of the protocol: an envelope can contain a whole record.
 const (
 	relayBatch = 500
 	relayBytes = 16 << 20
@@ -21,7 +21,7 @@ const (
 
 // relay moves a batch of a site's events out of the outbox, in the order of their sequence. One
 // transaction inserts the events, their deliveries and jobs, and deletes the rows of the outbox.
-// Only one process at a time does this for a site; in others, relay does nothing.
+// Only one process at a time does this for a site. In other processes, relay does nothing.
 func (q *Queue) relay(ctx context.Context, s *site) error {
 	var jobs []newJob
 	err := pgx.BeginFunc(ctx, q.pool, func(tx pgx.Tx) error {
@@ -85,7 +85,7 @@ type deliveries struct {
 	// chains are the chains of the deliveries. An element is nil if the delivery belongs to none,
 	// because its webhook is not ordered or its event has no subject.
 	chains []*int64
-	// blocked reports for each delivery whether it must wait for another one of its chain.
+	// blocked reports for each delivery whether it must wait for another delivery of its chain.
 	blocked []bool
 }
 
@@ -146,8 +146,9 @@ func (d *deliveries) jobs(site int32) []newJob {
 const (
 	insertEvents = `INSERT INTO event (site, seq, at, subject, event, envelope) SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[]) e ON CONFLICT DO NOTHING`
 	// insertDeliveries skips deliveries that exist, so that an event that is posted twice with the
-	// same id is delivered once. It touches no row of webhook that exists, because it would wait for the
-	// transactions that store the results of attempts. ON CONFLICT alone waits for a row that changes.
+	// same id is delivered once. It touches no existing row of the table webhook, because it would
+	// wait for the transactions that store the results of attempts. ON CONFLICT alone waits for a row
+	// that changes.
 	insertDeliveries = `WITH d AS (
 			INSERT INTO delivery (site, id, webhook, seq, at, chain, job, status, tries) SELECT $1, d.id::uuid, d.webhook, d.seq, d.at, d.chain, d.job, 0, 0
 			FROM unnest($2::text[], $3::text[], $4::int8[], $5::int8[], $6::int8[], $7::int8[]) d(id, webhook, seq, at, chain, job)
@@ -160,8 +161,8 @@ const (
 	deleteOutbox = `DELETE FROM outbox WHERE site = $1 AND seq = ANY($2::int8[])`
 )
 
-// store inserts the events and their deliveries, and deletes the rows of the outbox. ids are the
-// ids of the jobs, in the order in which jobs returned these.
+// store inserts the events and their deliveries, and deletes the rows of the outbox. ids are the ids
+// of the jobs, in the order of the result of the method jobs. Events without targets are not stored.
 func (d *deliveries) store(ctx context.Context, tx pgx.Tx, site int32, ids []int64, events []store.AcceptedEvent) error {
 	var seqs, kept, ats, subjects []int64
 	var packed, envelopes [][]byte

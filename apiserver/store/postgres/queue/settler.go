@@ -14,8 +14,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 )
 
-// settler stores the outcomes of attempts and ends their jobs. One transaction does this for a
-// batch of results: those that arrived during the previous transaction and within settleLinger.
+// settler stores the outcomes of attempts and ends their jobs. One transaction does this for a batch
+// of results: the ones that arrived during the previous transaction and within settleLinger.
 type settler struct {
 	queue *Queue
 	// results has a channel for each concurrent transaction. All results of a webhook, except those of
@@ -53,10 +53,11 @@ const (
 	settlerCount = 2
 	// settleBatch is the maximum number of results that one transaction stores.
 	settleBatch = 200
-	// settleLinger is the time for which a result waits for others of its transaction.
+	// settleLinger is the time for which a result waits for further results to store in the same
+	// transaction.
 	settleLinger = 4 * time.Millisecond
-	// settleTries is the maximum number of attempts of a transaction that conflicts with others. After
-	// that, its jobs end with an error and are tried again.
+	// settleTries is the maximum number of attempts of a transaction that conflicts with other
+	// transactions. After that, the jobs of its results end with an error and are tried again.
 	settleTries = 3
 )
 
@@ -90,8 +91,8 @@ func (s *settler) run(ctx context.Context, results chan *result) {
 }
 
 // collect returns a batch of the first result, of those that are waiting, and of those that arrive
-// within settleLinger. After a result of a chain it does not wait for others, because the next delivery of
-// the chain waits for this one.
+// within settleLinger. After the result of a delivery in a chain, collect does not wait for further
+// results, because the next delivery of the chain waits for that delivery.
 func collect(ctx context.Context, first *result, results chan *result) []*result {
 	batch := []*result{first}
 	linger := time.NewTimer(settleLinger)
@@ -137,7 +138,8 @@ func (s *settler) store(ctx context.Context, batch []*result) error {
 	return err
 }
 
-// retryConflicts repeats a transaction while it conflicts with others, up to settleTries times.
+// retryConflicts runs a transaction up to settleTries times, until it does not conflict with another
+// transaction.
 func retryConflicts(transaction func() error) (err error) {
 	for range settleTries {
 		err = transaction()

@@ -19,8 +19,8 @@ const (
 	trimPeriod  = time.Hour
 )
 
-// probe moves the oldest job of each webhook whose breaker may be tried again to the queue of
-// probes. The result of its attempt closes the breaker or opens it again.
+// probe moves the oldest job of each webhook whose breaker is open and may be tried again to the
+// queue of probes. The result of its attempt closes the breaker or opens it again.
 func (q *Queue) probe(ctx context.Context) error {
 	const find = `SELECT site, webhook FROM webhook WHERE site = ANY($1::int4[]) AND open_until > 0 AND open_until <= $2 AND probe IS NULL ORDER BY site, webhook`
 	rows, err := q.pool.Query(ctx, find, q.numbers(), q.now())
@@ -47,9 +47,9 @@ func (q *Queue) probe(ctx context.Context) error {
 	return nil
 }
 
-// heal starts chains that have pending deliveries but no active one. It also allows a new probe for
-// webhooks whose probe has no job any more. Both may occur after a crash. Deliveries whose jobs River gave
-// up, after MaxAttempts, become due.
+// heal starts chains that have pending deliveries but no active delivery. It also allows a new probe
+// for webhooks whose probe has no job any more. Both situations may occur after a crash. Deliveries
+// whose jobs River gave up, after MaxAttempts, become due.
 func (q *Queue) heal(ctx context.Context) error {
 	const lost = `UPDATE webhook w SET probe = NULL WHERE site = ANY($1::int4[]) AND probe IS NOT NULL
 		AND NOT EXISTS (SELECT FROM river_job j WHERE j.id = w.probe AND j.finalized_at IS NULL)`
@@ -69,7 +69,7 @@ func (q *Queue) heal(ctx context.Context) error {
 // healBatch is the maximum number of chains that one statement checks.
 const healBatch = 500
 
-// healChains starts those chains of a site that have pending deliveries but no active one.
+// healChains starts those chains of a site that have pending deliveries but no active delivery.
 func (q *Queue) healChains(ctx context.Context, site int32) error {
 	// The query skips through the index from chain to chain, so its cost does not depend on the number
 	// of deliveries of a chain.
@@ -128,8 +128,9 @@ func (q *Queue) restart(ctx context.Context, stuck []chain) error {
 	return err
 }
 
-// trim deletes the events and deliveries of the sites of this process that are older than the retention,
-// and the records of posted events. Only one process at a time deletes events and deliveries of a site.
+// trim deletes the events, ended deliveries and records of posted events of the sites of this process
+// that are older than the retention. Events with a delivery that is left remain. Only one process at
+// a time deletes events and deliveries of a site.
 func (q *Queue) trim(ctx context.Context) error {
 	var errs []error
 	for _, number := range q.numbers() {

@@ -70,7 +70,8 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 	}
 	outcome, err := s.sender.Attempt(ctx, loaded.webhook, loaded.event, loaded.tries)
 	if err != nil {
-		// An error of the job would be stored in its row, and River gives up after MaxAttempts.
+		// If Work returned the error, the row of the job would store it, and River would give up
+		// after MaxAttempts.
 		q.options.Log.WarnContext(ctx, "an attempt could not begin", "delivery", row.Args.Delivery, "webhook", loaded.webhook, "err", err)
 		return river.JobSnooze(errorDelay)
 	}

@@ -10,15 +10,16 @@ import (
 // changeTriggers is the number of triggers that LogChanges creates for a site.
 const changeTriggers = 2
 
-// ChangesTable returns the name of the table to which LogChanges logs the changes of a site. Its columns
-// are site, xid, which is that of the transaction, and typ and id, which are those of a record. A mark has
-// an empty typ.
+// ChangesTable returns the name of the table to which LogChanges logs the changes of a site. Its
+// columns are site, xid (the id of the transaction), typ and id (of the record, as in res). A mark
+// (postgres.Store.Mark) is a row with an empty typ, whose id is the name of the mark.
 func ChangesTable(site int32) string { return fmt.Sprintf("paddock_changes_%d", site) }
 
 // LogChanges makes Postgres log the key of each record of a site that is changed, created or removed, in
-// any process, until DropChanges is called. It waits for the transactions that are changing rows, so that
-// no later change is missing. The log consists of a table and of triggers, so that sites without one have
-// no cost. LogChanges does nothing if there is a log.
+// any process, until DropChanges is called. It waits for the transactions that are changing rows, so
+// that no later change is missing, and fails if they take too long (patience). The log consists of a
+// table and of triggers, so that sites without a log have no cost. LogChanges does nothing if there
+// is a log.
 func LogChanges(ctx context.Context, conn *pgx.Conn, site int32) error {
 	complete, err := HasChanges(ctx, conn, site)
 	if err != nil || complete {

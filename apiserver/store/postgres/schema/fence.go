@@ -13,7 +13,8 @@ import (
 const FencedState = "PDF01"
 
 // fencedTables are the tables whose rows of a fenced site cannot be changed. Each write of a record
-// changes res, each event outbox, and each delivery delivery.
+// changes res, each new event is inserted into outbox, and each attempt of a delivery changes
+// delivery.
 var fencedTables = []string{"res", "outbox", "delivery"}
 
 // ErrFenced means that the site is fenced (Fence), because a SiteMove has moved its data to another
@@ -21,9 +22,9 @@ var fencedTables = []string{"res", "outbox", "delivery"}
 var ErrFenced = errors.New("the data of the site was moved to another storage")
 
 // Fence makes all writes of records, events and deliveries of the site with a site key fail, in any
-// process, until Unfence is called. It waits for the transactions that are changing rows. A fence
-// consists of triggers, so that databases without a fence have no cost. Fence can be repeated. It
-// does nothing if there is no such site.
+// process, until Unfence is called. It waits for the transactions that are changing rows, and fails
+// if they take too long (patience). A fence consists of triggers, so that databases without a fence
+// have no cost. Fence can be repeated. It does nothing if there is no such site.
 func Fence(ctx context.Context, conn *pgx.Conn, key string) error {
 	site, there, err := numberOf(ctx, conn, key)
 	if err != nil || !there {
@@ -79,7 +80,8 @@ func HasSite(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
 
 func fenceName(site int32) string { return fmt.Sprintf("paddock_fence_%d", site) }
 
-// numberOf returns the number of the site with the key, and whether there is one.
+// numberOf returns the number of the site with the key. there is false if the database has no such
+// site, or no tables.
 func numberOf(ctx context.Context, conn *pgx.Conn, key string) (site int32, there bool, err error) {
 	var migrated bool
 	if err := conn.QueryRow(ctx, `SELECT to_regclass('sites') IS NOT NULL`).Scan(&migrated); err != nil || !migrated {
@@ -104,7 +106,7 @@ func runFence(ctx context.Context, conn *pgx.Conn, statements []string) error {
 }
 
 // runLocked runs the statements in a transaction. Like a migration, it gives way to transactions that
-// hold the tables for long.
+// hold the tables for long, and fails after the attempts of patience.
 func runLocked(ctx context.Context, conn *pgx.Conn, statements []string) error {
 	return whileLocked(ctx, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {

@@ -1,7 +1,8 @@
 package schema
 
-// The keys of advisory locks. They are here together because two locks with one key would exclude each
-// other. Releases that run at the same time use the same keys, so a key does not change.
+// The constant keys of advisory locks. They are all in this file, because two locks with the same key
+// would exclude each other. Releases that run at the same time use the same keys, so a key does not
+// change.
 //
 // These are the first of two keys. The second is the number of the site, and 0 for AuditLock.
 const (

@@ -21,7 +21,7 @@ import (
 const VersionTable = "paddock_schema_version"
 
 // Server is the level of this release. The column oldest_server of a database has the least level
-// that may use the database. Both are raised by a release whose schema older releases cannot use.
+// that may use the database. A release whose schema older releases cannot use raises both numbers.
 const Server = 2
 
 // ApplicationName is the application_name of the connections of servers of this level.
@@ -91,8 +91,9 @@ func load(ctx context.Context, conn *pgx.Conn) (*migrate.Migrator, error) {
 }
 
 // lockTimeout is the statement that limits the time for which a migration waits for a lock.
-// Statements of requests wait behind it for that time. It is less than deadlock_timeout (1 s),
-// after which Postgres would cancel either the migration or a request if they wait for each other.
+// Statements of requests wait behind the migration for that time. The time is less than
+// deadlock_timeout (1 s), after which Postgres would cancel either the migration or a request if they
+// wait for each other.
 const lockTimeout = `SET LOCAL lock_timeout = '500ms'`
 
 // The SQLSTATEs of a statement that did not get a lock (PostgreSQL manual, appendix A).
@@ -101,9 +102,9 @@ const (
 	deadlockDetected = "40P01"
 )
 
-// patience is the schedule of attempts of a migration that does not get its locks: 10 attempts,
-// with pauses that grow from 0.1 s to some 3 s. After the last one, the migration fails, and the
-// controller reports the error in the condition SchemaReady.
+// patience is the schedule of attempts of a migration, or of another change of tables, that does not
+// get its locks: 10 attempts, with pauses that grow from 0.1 s to some 3 s. After the last one, it
+// fails. The controller reports the error of a migration in the condition SchemaReady.
 var patience = wait.Backoff{Steps: 10, Duration: 100 * time.Millisecond, Factor: 1.5, Jitter: 0.5}
 
 // whileLocked repeats a migration as long as other transactions hold locks that it needs, according

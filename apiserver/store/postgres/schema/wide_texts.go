@@ -11,8 +11,8 @@ import (
 // if the table is gone, also if it was gone before the call. It returns false, and drops nothing, as long
 // as a record may lack its rows in ix_text, a server of an earlier release is connected, the time for a
 // rollback (requirement.texts_until) has not ended, or another process does the same. It waits for locks
-// as a migration does. Before that it creates the index res_created, during writes, which takes some
-// seconds for a million records. After an error, conn may be closed.
+// as a migration does. Before it drops anything, it creates the index res_created, without blocking
+// writes, which takes some seconds for a million records. After an error, conn may be closed.
 func DropWideTexts(ctx context.Context, conn *pgx.Conn) (done bool, err error) {
 	gone, ready, err := findWideTexts(ctx, conn)
 	if err != nil || gone || !ready {
@@ -48,8 +48,8 @@ func dropWideTexts(ctx context.Context, tx pgx.Tx) (done bool, err error) {
 	if err != nil || gone || !ready {
 		return gone, err
 	}
-	// A writer locks res first, so this order does not cause deadlocks. It also waits for the
-	// statements of earlier releases, whose records are in unpacked.
+	// A writer locks res first, so this order does not cause deadlocks. The lock also waits for the
+	// statements of earlier releases, which add their records to unpacked.
 	if _, err := tx.Exec(ctx, `LOCK TABLE res, ix_str IN ACCESS EXCLUSIVE MODE`); err != nil {
 		return false, err
 	}
@@ -73,7 +73,8 @@ func findWideTexts(ctx context.Context, db rowQuerier) (gone, ready bool, err er
 	if err := db.QueryRow(ctx, find).Scan(&gone, &ready); err != nil || gone || !ready {
 		return gone, false, err
 	}
-	// Rows of a site that an earlier release has erased remain, because it does not know the table.
+	// The rows of a site that an earlier release has erased remain in unpacked, because that release
+	// does not know the table.
 	const isPacked = `SELECT NOT EXISTS (SELECT FROM unpacked u JOIN sites s USING (site))`
 	err = db.QueryRow(ctx, isPacked).Scan(&ready)
 	return gone, ready, err

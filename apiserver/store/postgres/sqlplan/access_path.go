@@ -15,8 +15,8 @@ type accessPath struct {
 	// range has them.
 	list func() (string, error)
 	// scan, if not nil, returns SQL that selects the same rids in the order of creation. If isOrdered
-	// is true, the cost of the first rids does not depend on the number of all. bounds are further
-	// conditions, each preceded by AND, in which x.rid is the rid.
+	// is true, the cost of the first rids does not depend on the number of all rids. bounds are
+	// further conditions, each preceded by AND, in which x.rid is the rid.
 	scan func(bounds, direction string) (string, error)
 	// isExact reports whether all candidates meet the condition. Otherwise each must be tested.
 	isExact bool
@@ -123,14 +123,15 @@ func (c *compiler) accessPath(typeName string, condition store.Condition) *acces
 	}
 }
 
-// maxPresentEntries is the maximum number of index entries of a parameter for which the records
-// without the parameter are listed.
+// maxPresentEntries is the number of index entries of a parameter from which on the records without
+// the parameter are not listed.
 const maxPresentEntries = 250_000
 
 // missingPath returns the path of records without a parameter: all records but those with an index
-// entry of it. The list is short if most records have the parameter. If there are too many entries to
-// compare with, it has all records, so that it is too long. References have no index by parameter
-// alone, so each candidate is tested.
+// entry of it. The list is short if most records have the parameter. If there are maxPresentEntries
+// entries or more, the list has all records of the type, so that it is too long. References have no
+// index by parameter alone, so the list does not exclude records with a reference, and each candidate
+// is tested.
 func (c *compiler) missingPath(typeName, param string) *accessPath {
 	return &accessPath{sizeClass: classMissing, list: func() (string, error) {
 		present, key := c.name("have"), c.key(typeName, param)
@@ -186,9 +187,9 @@ func (c *compiler) orderedPath(sizeClass int, table string, where func() string)
 	}
 }
 
-// rangePath returns the path of a range of index values. Its scan is for wide ranges. It uses
-// another index, whose entries are in the order of creation and have the values, so they are
-// compared in the index pages. That takes a quarter of the time of comparing them in fetched rows.
+// rangePath returns the path of a range of index values. Its scan is for wide ranges. The scan uses
+// another index, which has the entries with their values in the order of creation. So the values are
+// compared in the index pages, which takes a quarter of the time of comparing them in fetched rows.
 // Postgres chooses that index because of the ORDER BY, as enable_sort is off.
 func (c *compiler) rangePath(sizeClass int, table string, key int64, where func() string) *accessPath {
 	facets := c.facets.periods
@@ -329,7 +330,7 @@ func (c *compiler) refersAroundPath(typeName string, condition store.RefersAroun
 const fence = " OFFSET 0"
 
 // matchingRows returns SQL that selects rid and self of those records in the list of a path that
-// meet the condition and the access filter. The path is one of the condition.
+// meet the condition and the access filter. path must be an access path of the condition.
 func (c *compiler) matchingRows(typeName string, condition store.Condition, path *accessPath) (string, error) {
 	candidates, err := path.list()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // alternativeGroup is a group of alternatives of a store.Any that have the same kind and parameter.
-// They become one SQL condition with arrays, because Postgres takes seconds to plan a statement
+// The group becomes one SQL condition with arrays, because Postgres takes seconds to plan a statement
 // with a thousand conditions.
 type alternativeGroup struct {
 	kind       groupKind
@@ -20,7 +20,7 @@ type groupKind int
 
 const (
 	ungrouped groupKind = iota
-	// codes are conditions on tokens by code only. tokens are those by code and system.
+	// codes are conditions on tokens by code only. tokens are conditions by code and system.
 	codes
 	tokens
 	// prefixes are conditions on prefixes of folded texts.
@@ -100,8 +100,8 @@ func (g alternativeGroup) sizeClass(c *compiler) int {
 	}
 }
 
-// rowsOfAny returns the SQL, from a table on, that selects the index rows, named x, that meet one
-// of the alternatives.
+// rowsOfAny returns the SQL to write after FROM, with a WHERE clause, for the index rows, named x,
+// that meet one of the alternatives.
 func (g alternativeGroup) rowsOfAny(c *compiler, typeName string) string {
 	if g.kind == targets {
 		return "ix_ref x WHERE " + g.references(c, typeName)

@@ -6,9 +6,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// maxBatchedEntries is the maximum number of index entries of a parameter of which a scan is batched
-// with other queries. Two million take some 200 ms. Other queries wait that long at most once:
-// after that, the scan is marked as slow in the cache of long lists.
+// maxBatchedEntries is the largest number of index entries of a parameter whose scan is batched with
+// other queries. Two million take some 200 ms. A scan that was slow in a batch is marked in the cache
+// of long lists, and is not batched as long as its list is in the cache.
 const maxBatchedEntries = 2_000_000
 
 // maxBatchedScan returns the greatest length (scanLength) of a path's scan that is batched.
@@ -20,8 +20,9 @@ func maxBatchedScan(path *accessPath) float64 {
 }
 
 // isBounded reports whether the cost of a page likely does not depend on the number of records of the
-// site. This is so if each index entry that the scan reads is a match. It is assumed for a
-// scan that is at most as long as maxBatchedScan and was not slow before.
+// site. This is so if each index entry that the scan reads is a match. It is assumed for a scan that
+// is at most as long as maxBatchedScan and was not slow before. It is never so if the query has an
+// access filter.
 func (p *planner) isBounded() bool {
 	if p.hasAccessFilter(p.typeName) {
 		return false

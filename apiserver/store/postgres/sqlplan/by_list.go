@@ -29,8 +29,8 @@ func (p *planner) maxListSize(predicate int) int {
 	return maxSize
 }
 
-// readPerVisible is the assumed number of matches that a scan reads for each one that privacy rules do
-// not hide. If they hide more, the scan of a page takes longer than the list would.
+// readPerVisible is the assumed number of matches that a scan reads for each match that privacy rules
+// do not hide. If the rules hide more, the scan of a page takes longer than the list would.
 const readPerVisible = 4
 
 // scanListRatio is the number of index entries that a scan reads in the time that a branch by list
@@ -56,8 +56,8 @@ func (p *planner) scanLength(path *accessPath) float64 {
 
 // maxListSizeFor returns the length of a list at which a branch by list takes as long as a scan of a
 // parameter's index entries. entries is the number of these entries, page the number of records on
-// a page. The scan must read entries/length × page entries to find a page. It reads ratio of them in
-// the time of one rid.
+// a page. The scan must read entries/length × page entries to find a page. It reads ratio entries in
+// the time that a branch by list needs for one rid.
 func maxListSizeFor(entries float64, page int, ratio float64) int {
 	return int(min(math.Sqrt(float64(page)*entries/ratio), math.MaxInt32))
 }
@@ -85,8 +85,9 @@ type materializedList struct {
 
 func (t materializedList) size() string { return "(SELECT cardinality(rids) FROM " + t.table + ")" }
 
-// materialize adds a CTE of up to maxSize+1 rids of a path's list to the statement. If the list is
-// in the cache of long lists, it adds nothing and returns false for tried.
+// materialize adds a CTE of up to maxSize+1 rids of a path's list to the statement, or of all rids if
+// the list is always short. If the list is in the cache of long lists, it adds nothing and returns
+// false for tried.
 func (p *planner) materialize(path *accessPath, maxSize int) (t materializedList, tried bool, err error) {
 	before := p.checkpoint()
 	rids, err := path.list()

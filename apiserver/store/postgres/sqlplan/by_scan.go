@@ -10,7 +10,7 @@ import (
 )
 
 // scanByParam returns the branch for an order whose first key is a parameter. It reads the records
-// that have a value and then, if these do not fill the page, those that have none.
+// that have a value and then, if these do not fill the page, the records without a value.
 func (p *planner) scanByParam(guards []string) (string, error) {
 	key := ""
 	if p.order[0].Field != store.SortText || p.hasWideTexts { // texts have several keys
@@ -78,11 +78,11 @@ func (p *planner) scanByValue(key string, guards []string) (string, error) {
 	return p.amongTies(matches, guards, inOrder, &r), nil
 }
 
-// amongTies returns SQL that reads a page in an order with several keys. It first reads as many
-// records as the page has, in the order of the first key, and then all others that have the value of
-// the last one, because the other keys decide among these. If there are fewer records than the page
-// has, it reads no others. matches returns SQL that selects rid and value of the matches in an index
-// range.
+// amongTies returns SQL that reads a page in an order with several keys. It first reads records in
+// the order of the first key, up to the limit. Then it reads all further records whose value of the
+// first key is that of the last record, because the other keys decide the order among these. If there
+// are fewer records than the limit, it reads no further ones. matches returns SQL that selects rid
+// and value of the matches in an index range.
 func (p *planner) amongTies(matches func(guards []string) string, guards []string, inOrder string, r *ranking) string {
 	_, value, _ := p.valuesOf(p.order[0])
 	names, top := rankNames(p.order), p.name("top")
@@ -211,8 +211,8 @@ func (p *planner) scanMissing(key string, guards []string) (string, error) {
 		" ORDER BY " + r.orderBy() + " LIMIT " + p.limit + ")", nil
 }
 
-// hasSortValue returns the test whether the row r has a value of the first sort key, whose key is
-// given.
+// hasSortValue returns the test whether the row r has a value of the first sort key. key is the SQL
+// of the hash of its parameter, and is not used for texts in vals.
 func (p *planner) hasSortValue(key string) string {
 	if p.order[0].Field == store.SortText && !p.hasWideTexts {
 		return p.hasText(candidateRow(p.typeName, "r"), p.order[0].Param)

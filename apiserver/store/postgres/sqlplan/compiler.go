@@ -48,7 +48,7 @@ func (c *compiler) bases() string {
 }
 
 // checkpoint is the number of arguments and CTEs of a statement at some time, so that restore can
-// remove those of a list that turns out to be useless.
+// remove what a useless list has added.
 type checkpoint struct {
 	args, with int
 	localArg   string
@@ -93,9 +93,9 @@ const (
 	never  = "FALSE"
 )
 
-// exists returns the test whether a table expression has a row. It uses a scalar subquery: unlike
-// EXISTS, which may become a join, that is evaluated for one record at a time, and only if the
-// tests before it are true.
+// exists returns the test whether a table expression has a row. It uses a scalar subquery, which
+// Postgres evaluates for one record at a time, and only if the tests before it are true. EXISTS may
+// become a join.
 func exists(from string) string { return "(SELECT TRUE FROM " + from + " LIMIT 1) IS NOT NULL" }
 
 func (c *compiler) key(typeName, param string) string {
@@ -259,7 +259,7 @@ func (c *compiler) accessFilter(n candidate) (string, error) {
 }
 
 // testUnfiltered returns the test of a condition of Access. Access does not apply to the records to
-// which the condition follows references, because the response does not contain these.
+// which the condition follows references, because the response does not contain these records.
 func (c *compiler) testUnfiltered(n candidate, condition store.Condition) (string, error) {
 	access := c.access
 	c.access = nil

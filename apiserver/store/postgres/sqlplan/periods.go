@@ -24,7 +24,7 @@ func periodAreas(condition store.Condition) (param string, all []store.PeriodAre
 }
 
 // areaOf returns the area of a condition. No period ends before it begins, so an upper bound of the
-// end is also one of the beginning.
+// end is also an upper bound of the beginning.
 func areaOf(is store.PeriodIs) store.PeriodArea {
 	is.From.Most = min(is.From.Most, is.Until.Most)
 	return store.PeriodArea{From: is.From, Until: is.Until}
@@ -74,9 +74,10 @@ func (c *compiler) singlePeriodPath(typeName string, is store.SinglePeriodIn) *a
 	return path
 }
 
-// scanOnlyPath returns a path that has a scan but no list, for conditions on periods of one
-// parameter that no index range can find, such as an end after some time. If there is no other
-// condition, the scan reads only the index. For all other conditions, scanOnlyPath returns nil.
+// scanOnlyPath returns a path that has a scan but no list, for a condition on the periods of one
+// parameter (periodAreas). It is meant for periods that no index range can find, such as those that
+// end after some time. If there is no other condition, the scan reads only the index. scanOnlyPath
+// returns nil for all other conditions.
 func (c *compiler) scanOnlyPath(typeName string, condition store.Condition) *accessPath {
 	param, areas := periodAreas(condition)
 	if len(areas) == 0 {

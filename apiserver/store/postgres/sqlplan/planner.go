@@ -27,7 +27,7 @@ type Limits struct {
 	MaxRankedList int
 }
 
-// DefaultLimits are the limits of all sites. Only tests use others.
+// DefaultLimits are the limits of all sites. Only tests use other limits.
 var DefaultLimits = Limits{MaxList: 1750, MaxSemiJoinList: 10_000, MinSemiJoinCandidates: 30, MaxRankedList: 200}
 
 // maxMaterializedLists is the maximum number of lists that a statement tries for branches by list, for
@@ -42,8 +42,8 @@ type predicate struct {
 }
 
 // splitPredicates splits a condition into predicates. pathCount is the number of predicates with a
-// list. These come first, in ascending order of size class. If there is only one predicate, it may
-// have a path without a list.
+// list. These predicates come first, in ascending order of size class. If there is only one
+// predicate, it may have a path without a list. splitPredicates also sets c.facets.
 func (c *compiler) splitPredicates(typeName string, condition store.Condition) (all []predicate, pathCount int) {
 	var withPath, others []predicate
 	var take func(condition store.Condition)
@@ -97,9 +97,9 @@ func (c *compiler) facetsOf(typeName string, condition store.Condition) facetBit
 
 // planner writes the part of a statement that finds the matches of one type. That part is a UNION
 // ALL of branches: one for each materialized list, and one for a scan, unless a list is always short.
-// Guards are conditions on the lengths of the lists. At run time, they are true in one branch only, and
-// the others return no rows. Each branch is sorted and ends at the limit, except that scanByParam ends
-// each of its two parts at the limit.
+// Guards are conditions on the lengths of the lists. At run time, they are true in one branch only,
+// and the other branches return no rows. Each branch is sorted and ends at the limit, except that
+// scanByParam ends each of its two parts at the limit.
 type planner struct {
 	*compiler
 	typeName string
@@ -277,8 +277,9 @@ func (p *planner) tests(rid string, ensured int, candidates *materializedList) (
 	return ofRid, ofRow, nil
 }
 
-// columns returns the columns that a branch returns for each record, before the ranks. The last one
-// is the number of lists that were too long. If onlyRid is true, the rid is the only column.
+// columns returns the columns that a branch returns for each record, before the ranks. The last
+// column is the number of lists before this branch that were too long. If onlyRid is true, the rid is
+// the only column.
 func (p *planner) columns(rid string) string {
 	if p.onlyRid {
 		return rid
@@ -365,8 +366,9 @@ func (p *planner) byScan(guards []string) (string, error) {
 	return p.fullScan(guards)
 }
 
-// scanPath returns the access path to scan and the index of its predicate, or nil if the rows of res
-// are scanned. It returns the path of a facet only if there is no other one.
+// scanPath returns the access path to scan and the index of its predicate, or nil if res is scanned:
+// its rows, or the signatures of its records. It returns the path of a facet only if no other
+// predicate has a path.
 func (p *planner) scanPath() (path *accessPath, predicate int) {
 	for i, part := range p.predicates {
 		if part.path != nil && part.path.scansSignatures {

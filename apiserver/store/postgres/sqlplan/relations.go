@@ -69,8 +69,9 @@ func (c *compiler) targetsOf(typeName string, condition store.RefersToID) ([]sto
 }
 
 // resolveTypes returns the types of the records to which the id of a RefersToID may refer. If more than
-// one type is possible, it queries the database for the one to which visible records refer. Errors: those
-// of Database.ReadNumbers, *store.AmbiguousError if there are several.
+// one type is possible, it queries the database for the type of the record with this id to which
+// visible records refer. Errors: those of Database.ReadNumbers, *store.AmbiguousError if there are
+// several.
 func (c *compiler) resolveTypes(typeName string, condition store.RefersToID) ([]string, error) {
 	types := slices.Clone(condition.Types)
 	if len(types) == 0 {
@@ -190,8 +191,8 @@ func (c *compiler) hierarchyTable(typeName string, condition store.RefersAround)
 	return members, nil
 }
 
-// sql returns a statement preceded by the CTEs in c.with. RECURSIVE applies to all of them and is
-// for those of :above and :below; it changes nothing for the others.
+// sql returns a statement preceded by the CTEs in c.with. RECURSIVE applies to all of them. Only the
+// CTEs of :above and :below need it; it changes nothing for other CTEs.
 func (c *compiler) sql(statement string) string {
 	if len(c.with) == 0 {
 		return statement

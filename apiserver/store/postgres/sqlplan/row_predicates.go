@@ -30,9 +30,9 @@ func token(s *Statement, hash indexrow.Hasher, key int64, is store.TokenIs) stri
 }
 
 // text returns the condition that a row of ix_str or ix_text, named x, meets a TextIs. Rows of ix_text
-// are searched by StartsWith only, as they have no columns whole and orig. For StartsWith with at most
-// indexrow.MaxIndexedBytes, ranged selects a form for which Postgres can use the index by value. All
-// other forms prevent that.
+// are searched by StartsWith only, as they have no columns whole and orig. For StartsWith with a text
+// of at most indexrow.MaxIndexedBytes, ranged selects a form for which Postgres can use the index by
+// value. All other forms prevent that.
 func text(s *Statement, is store.TextIs, ranged bool) string {
 	wanted := []byte(is.Text)
 	const folded, original = "COALESCE(x.whole, x.val)", "COALESCE(x.orig, x.whole, x.val)"

@@ -45,8 +45,8 @@ func (c *compiler) signatures(typeName string, condition store.Condition) (all [
 }
 
 // signatureTest returns the test whether the signature of a row of res, named x, is that of a
-// record that may meet all predicates. It returns "" if no predicate on texts has a signature. It is
-// true of no tombstone.
+// record that may meet all predicates. It returns "" if no predicate on texts has a signature. The
+// test is false for tombstones, whose signature is empty.
 func (p *planner) signatureTest() string {
 	var ofAll indexrow.Signature
 	var alternatives [][]indexrow.Signature

@@ -93,8 +93,8 @@ func (c *compiler) endText(typeName string, by store.Sort) string {
 	return first + strings.Join(ends, ", ") + ")"
 }
 
-// textForms returns the forms in which the text of a condition may be indexed. That of a condition on
-// original texts may be the original text or the folded one.
+// textForms returns the forms in which the text of a condition may be indexed. For a condition on
+// original texts, these are the original text and the folded one.
 func (c *compiler) textForms(condition store.TextIs) []string {
 	if condition.Match != store.StartsWith {
 		if folded := c.index.Extractor.Fold(condition.Text); folded != condition.Text {

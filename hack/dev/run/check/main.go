@@ -1,4 +1,5 @@
-// Command check is the first step of `make run`: it checks the settings before anything is built.
+// Command check is the first step of `make run`: it checks the settings, the lock and the port before
+// anything else is built.
 package main
 
 import (

@@ -47,7 +47,7 @@ const (
 	Full Action = "full"
 )
 
-// Kind is a kind of fault, such as "kill-apiserver". Faults of both API servers have one kind.
+// Kind is a kind of fault, such as "kill-apiserver". Faults of both API servers have the same kinds.
 type Kind string
 
 func kindOf(action Action, process Process) Kind {
@@ -90,7 +90,7 @@ const (
 	// maxOffset is the maximum time from the start of the faults to the start of a fault. With
 	// maxDuration it bounds the length of a run.
 	maxOffset = 3 * time.Second
-	// minDuration is enough for requests to meet the fault.
+	// minDuration is long enough for some requests to run during the fault.
 	minDuration = 200 * time.Millisecond
 	maxDuration = 2 * time.Second
 )
@@ -116,8 +116,8 @@ func (f Fault) String() string {
 // Plan are the faults of a run, in the order in which they start.
 type Plan []Fault
 
-// New returns the plan of a seed. It depends on the arguments only. If kinds is not nil, the plan has
-// faults of these kinds only, and none if kinds is empty.
+// New returns the plan of a seed. It depends only on the arguments. If kinds is nil, all kinds are
+// possible. Otherwise, the plan has only faults of these kinds, and no faults if kinds is empty.
 func New(engine Engine, seed uint64, kinds []Kind) Plan {
 	possible := causes[engine]
 	if kinds != nil {
@@ -142,7 +142,8 @@ func New(engine Engine, seed uint64, kinds []Kind) Plan {
 	return plan
 }
 
-// between returns a multiple of 100 ms, which is what the text of a fault shows.
+// between returns a random duration between two bounds, in steps of 100 ms, which is the precision of
+// the text of a fault.
 func between(random *rand.Rand, shortest, longest time.Duration) time.Duration {
 	const step = 100 * time.Millisecond
 	return shortest + step*time.Duration(random.Int64N(int64((longest-shortest)/step)+1))

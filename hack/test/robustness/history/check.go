@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Violation is something that must not be.
+// Violation is a contradiction between operations and readings of a record.
 type Violation struct {
 	Kind   string
 	Record string
@@ -19,45 +19,45 @@ func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Record, 
 
 // The kinds of violations.
 const (
-	// Missing: a version that later ones count on is not there.
+	// Missing: a reading has a version but not the version before it.
 	Missing = "missing version"
-	// Lost: an acknowledged write, or a version that was read, is not there.
+	// Lost: an acknowledged write, or a version that an operation read, is not there.
 	Lost = "lost write"
 	// Doubled: one write, or one version number, is there twice.
 	Doubled = "doubled"
-	// HalfWritten: the content of a version is not what any write wrote.
+	// HalfWritten: the content of a version is damaged.
 	HalfWritten = "half-written"
 	// Landed: a write that was refused is there.
 	Landed = "refused write landed"
-	// Foreign: content that nobody wrote to this record.
+	// Foreign: a version has content that no operation wrote to this record.
 	Foreign = "foreign content"
-	// Adopted: content of a namesake that was purged.
+	// Adopted: a record shows content that was written before it was purged, under the same name.
 	Adopted = "adopted from a purged namesake"
-	// Reordered: versions contradict the order in which things happened.
+	// Reordered: the numbers or times of versions contradict the order of the operations.
 	Reordered = "reordered"
-	// WrongWinner: a conditional write whose condition did not hold.
+	// WrongWinner: a conditional write was done although its condition did not hold.
 	WrongWinner = "wrong winner"
-	// WrongRefusal: a conditional write refused although its condition held.
+	// WrongRefusal: a conditional write was refused although its condition held.
 	WrongRefusal = "wrong refusal"
-	// Unexplained: a deletion that nobody asked for.
+	// Unexplained: a version is a deletion that no operation explains.
 	Unexplained = "unexplained deletion"
-	// Disagreement: two readers, after all is quiet, see different things.
+	// Disagreement: two final readings of a record differ.
 	Disagreement = "disagreement"
-	// DoubleBooked: two records hold one line.
+	// DoubleBooked: two records hold the same line.
 	DoubleBooked = "double-booked"
-	// Unread: a record that was written and whose history nobody read in the end.
+	// Unread: a record was written and has no final reading.
 	Unread = "unread"
-	// WrongSearch: a search does not show what there is.
+	// WrongSearch: a search result differs from the final readings.
 	WrongSearch = "wrong search"
 )
 
-// record is all that is known of one record.
+// record has all operations on one record and all readings of it.
 type record struct {
 	name     string
 	ops      []*Operation
 	purges   []*Operation
 	readings []*Reading
-	// writers finds the Put that wrote a token, of whichever record.
+	// writers has the Put that wrote each token, for the tokens of all records.
 	writers map[string]*Operation
 }
 
@@ -65,13 +65,13 @@ func (r *record) violation(kind, format string, args ...any) Violation {
 	return Violation{Kind: kind, Record: r.name, Text: fmt.Sprintf(format, args...)}
 }
 
-// check looks for violations of one kind or a few.
+// check returns the violations of one kind, or of a few kinds, in a record.
 type check func(*record) []Violation
 
 var checks = []check{wholeness, content, presence, adoption, order, winners, refusals, deletions, reads, agreement}
 
-// Check returns all that contradicts the operations in the readings. Each record
-// that was written must have a final reading.
+// Check returns the contradictions between operations and readings. Each record that was written must
+// have a final reading.
 func Check(ops []Operation, readings []Reading) []Violation {
 	records, violations := group(ops, readings)
 	for _, name := range slices.Sorted(maps.Keys(records)) {
@@ -85,8 +85,8 @@ func Check(ops []Operation, readings []Reading) []Violation {
 	return unique(violations)
 }
 
-// Records names all records that operations or readings are about: those that Check
-// wants a final reading of. A record that was only ever read may be among them.
+// Records returns the names of all records of operations and readings, sorted. Check needs a final
+// reading of each of them. Records that were only read are among them.
 func Records(ops []Operation, readings []Reading) []string {
 	names := map[string]bool{}
 	for _, op := range ops {
@@ -95,11 +95,11 @@ func Records(ops []Operation, readings []Reading) []string {
 	for _, reading := range readings {
 		names[reading.Record] = true
 	}
-	delete(names, "") // a create that nobody knows the record of
+	delete(names, "") // the record of a create whose response was lost is not known
 	return slices.Sorted(maps.Keys(names))
 }
 
-// unique drops repetitions: two readers see the same trouble.
+// unique removes repeated violations, which occur when two readings have the same error.
 func unique(violations []Violation) []Violation {
 	seen := map[Violation]bool{}
 	return slices.DeleteFunc(violations, func(v Violation) bool {
@@ -109,8 +109,9 @@ func unique(violations []Violation) []Violation {
 	})
 }
 
-// group sorts operations and readings by record. A Put that names no record, a
-// create whose answer was lost, belongs to the record that shows its token.
+// group groups operations and readings by record. A Put without a record name, a create whose response
+// was lost, belongs to the record that shows its token. It is left out if no record shows the token,
+// and is a violation if several do.
 func group(ops []Operation, readings []Reading) (map[string]*record, []Violation) {
 	writers := map[string]*Operation{}
 	records := map[string]*record{}
@@ -153,7 +154,7 @@ func group(ops []Operation, readings []Reading) (map[string]*record, []Violation
 	return records, violations
 }
 
-// places lists the records in which each token is shown.
+// places returns the names of the records in which readings show each token.
 func places(readings []Reading) map[string][]string {
 	shown := map[string][]string{}
 	for _, reading := range readings {
@@ -166,13 +167,14 @@ func places(readings []Reading) map[string][]string {
 	return shown
 }
 
-// mayBePurged reports whether a purge may have hit between two times.
+// mayBePurged reports whether a purge may have happened between two times.
 func (r *record) mayBePurged(from, until time.Duration) bool {
 	return slices.ContainsFunc(r.purges, func(p *Operation) bool { return p.possiblyDuring(from, until) })
 }
 
-// torn reports whether a purge may have hit while a reading was made. A history
-// is read in two steps, so that it may lack what was purged between them.
+// torn reports whether a purge may have happened during a reading. A server reads a history in two
+// steps, so the reading may lack versions that were purged between them. Final readings are never
+// torn.
 func (r *record) torn(reading *Reading) bool {
 	return !reading.Final && r.mayBePurged(reading.Start, reading.End)
 }

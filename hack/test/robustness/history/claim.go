@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// exclusion: while one record certainly holds a line, no other one gets it.
+// exclusion finds lines that a record got while another record certainly held them.
 func exclusion(records map[string]*record) []Violation {
 	type claim struct {
 		of   *record
@@ -39,8 +39,8 @@ func exclusion(records map[string]*record) []Violation {
 	return found
 }
 
-// uniqueness: creates under the same criteria make one record, in whatever state
-// it is found in the end.
+// uniqueness finds creates under the same criteria that made more than one record. It does not matter
+// whether the records are deleted later.
 func uniqueness(records map[string]*record) []Violation {
 	made := map[string]string{}
 	var found []Violation
@@ -62,8 +62,9 @@ func uniqueness(records map[string]*record) []Violation {
 	return found
 }
 
-// wroteBy tells by when a Put had certainly happened: it was acknowledged, or
-// somebody saw what it wrote.
+// wroteBy returns the time by which a Put had certainly happened: the end of an acknowledged Put, or,
+// for an unknown outcome, the end of the first read or reading that showed its token. certain is false
+// if there is no such time.
 func (r *record) wroteBy(op *Operation) (at time.Duration, certain bool) {
 	if op.Kind != Put || op.Outcome == Refused {
 		return 0, false
@@ -85,8 +86,8 @@ func (r *record) wroteBy(op *Operation) (at time.Duration, certain bool) {
 	return at, at < math.MaxInt64
 }
 
-// mayGiveUp reports whether something may have taken a line from the record between
-// the operation that claimed it and a later time.
+// mayGiveUp reports whether an operation may have taken a line from the record between the start of
+// the operation that claimed the line and a later time.
 func (r *record) mayGiveUp(line string, since *Operation, until time.Duration) bool {
 	return slices.ContainsFunc(r.ops, func(op *Operation) bool {
 		keeps := op == since || op.Kind == Read || op.Kind == Put && (op.Lines == nil || slices.Contains(op.Lines, line))

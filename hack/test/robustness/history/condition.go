@@ -2,8 +2,8 @@ package history
 
 import "time"
 
-// winners: who was told that a condition held found the record so, and of those
-// who asked for the same version one at most won.
+// winners finds acknowledged conditional writes whose condition did not hold before, and conditions on
+// the same version that several writes met.
 func winners(r *record) []Violation {
 	type prize struct {
 		uid     string
@@ -27,7 +27,8 @@ func winners(r *record) []Violation {
 		}
 		for _, reading := range r.readings {
 			before, ok := reading.at(op.Version - 1)
-			fits := before.Deleted == op.If.Absent || op.Kind == Put && op.If.Version != 0 // that of a deletion: it is brought back
+			// A Put on a version may also replace the version that deleted the record.
+			fits := before.Deleted == op.If.Absent || op.Kind == Put && op.If.Version != 0
 			if ok && r.mustShow(reading, op) && !fits {
 				found = append(found, r.violation(WrongWinner, "%s, but before: %s", op, describe(before, ok)))
 			}
@@ -36,9 +37,8 @@ func winners(r *record) []Violation {
 	return found
 }
 
-// refusals: who was told that a condition does not hold did not find the record in
-// the one state, all the time, in which it does. Records that are purged are not
-// looked at: their version numbers come again.
+// refusals finds writes that were refused for their condition although the condition held during the
+// whole write. It skips records that were purged, because their version numbers repeat.
 func refusals(r *record) []Violation {
 	if len(r.purges) > 0 {
 		return nil
@@ -57,8 +57,8 @@ func refusals(r *record) []Violation {
 	return found
 }
 
-// heldThroughout reports whether the condition of an operation certainly held
-// from its start to its end.
+// heldThroughout reports whether the condition of an operation certainly held from the start to the
+// end of the operation, by the versions in a final reading.
 func (r *record) heldThroughout(reading *Reading, op *Operation) bool {
 	none := Version{Deleted: true} // version 0: there is no record yet
 	versions := append([]Version{none}, reading.Versions...)
@@ -74,7 +74,8 @@ func (r *record) heldThroughout(reading *Reading, op *Operation) bool {
 	return false
 }
 
-// wasThereBy reports whether a version was certainly written before a time.
+// wasThereBy reports whether a version was certainly written before a time: an acknowledged operation
+// that ended before made or saw this version or a later one.
 func (r *record) wasThereBy(v Version, at time.Duration) bool {
 	for _, op := range r.ops {
 		if op.Outcome == Acknowledged && op.Version >= v.Number && op.End < at {

@@ -18,8 +18,8 @@ const linearizablePatience = 10 * time.Second
 // CheckLinearizable returns the records whose operations cannot have happened one after the other, each
 // between its start and its end. Final readings count as reads of the newest version, and show which
 // operations with an unknown outcome have happened. Records that were purged are not checked, because
-// their version numbers come again. CheckLinearizable is for operations in which Check finds no
-// violation. It finds contradictions between any number of answers.
+// their version numbers repeat. CheckLinearizable is for operations in which Check finds no
+// violation. It also finds contradictions that only follow from several answers together.
 func CheckLinearizable(ops []Operation, readings []Reading) []Violation {
 	records, _ := group(ops, readings)
 	var found []Violation
@@ -38,7 +38,7 @@ func CheckLinearizable(ops []Operation, readings []Reading) []Violation {
 	return found
 }
 
-// timed returns the operations that say something about the record, with their times.
+// timed returns the operations that had an effect on the record or saw it, with their times.
 func (r *record) timed() []porcupine.Operation {
 	var timed []porcupine.Operation
 	add := func(op Operation, end time.Duration) {
@@ -64,15 +64,16 @@ func (r *record) timed() []porcupine.Operation {
 	for _, op := range r.ops {
 		switch {
 		case op.Kind == Read && op.Outcome != Acknowledged, op.Outcome == Refused && !op.Unmet:
-			// It had no effect, and its answer says nothing about the record.
+			// Such an operation had no effect, and its answer says nothing about the record.
 		case op.Outcome != Unknown:
 			add(*op, op.End)
 		case op.Kind == Put && landed[op.Token] != 0:
 			made := *op
 			made.Outcome, made.Version, made.Made = Acknowledged, landed[op.Token], true
-			add(made, math.MaxInt64) // it may have been done after the client gave up
+			add(made, math.MaxInt64) // the server may have done it after the client gave up
 		case op.Kind == Delete:
-			// An acknowledged operation made most of the deletions. The model tries all others.
+			// Acknowledged operations made most of the deletions. For each other deletion, the model
+			// tries every unknown Delete.
 			for _, version := range deletions {
 				if !r.acknowledged(version) && (op.If.Version == 0 || op.If.Version == version-1) {
 					add(*op, math.MaxInt64)
@@ -91,7 +92,7 @@ func (r *record) acknowledged(version int64) bool {
 	})
 }
 
-// newestVersion is the state of a record. Version 0 is that of a record which does not exist.
+// newestVersion is the state of a record. The number 0 means that the record does not exist.
 type newestVersion struct {
 	number  int64
 	token   string
@@ -100,7 +101,7 @@ type newestVersion struct {
 
 func (s newestVersion) isLive() bool { return s.number > 0 && !s.deleted }
 
-// recordModel is one record. An input is an Operation, which has its output.
+// recordModel is the model of one record. The input is an Operation, which includes its answer.
 var recordModel = porcupine.Model{
 	Init: func() any { return newestVersion{} },
 	Step: func(state, input, _ any) (bool, any) { return step(state.(newestVersion), input.(Operation)) },
@@ -131,8 +132,8 @@ func (c Condition) certainlyHolds(s newestVersion) bool {
 	return c.Absent && !s.isLive() || c.Version != 0 && s.isLive() && s.number == c.Version
 }
 
-// mayHold reports whether an operation with the condition may be done. A Put may bring back the version
-// that deleted the record.
+// mayHold reports whether an operation with the condition may be done. The condition may name the
+// version that deleted the record: a Put with it restores the record.
 func (c Condition) mayHold(s newestVersion) bool {
 	return (!c.Absent || !s.isLive()) && (c.Version == 0 || s.number == c.Version)
 }

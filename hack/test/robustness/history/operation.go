@@ -1,6 +1,6 @@
-// Package history judges what writers and readers recorded while processes were
-// killed: whether the versions that are stored in the end can have come from the
-// operations. It is pure: it starts nothing, asks nobody and knows no HTTP.
+// Package history checks what writers and readers recorded while processes were killed: whether the
+// operations explain the versions that are stored in the end. It has no side effects and does not
+// depend on HTTP or on a storage engine.
 package history
 
 import (
@@ -16,28 +16,29 @@ const (
 	Put    Kind = "put"
 	Delete Kind = "delete"
 	Purge  Kind = "purge"
-	// Read looks at the newest version.
+	// Read reads the newest version.
 	Read Kind = "read"
 )
 
-// Outcome is what the one who asked knows of an operation.
+// Outcome is what the client knows about the effect of an operation.
 type Outcome string
 
 // The outcomes of an operation.
 const (
 	// Acknowledged operations happened.
 	Acknowledged Outcome = "acknowledged"
-	// Refused operations did not, and never will.
+	// Refused operations did not happen and never will.
 	Refused Outcome = "refused"
 	// Unknown operations have no answer: they may have happened and may yet happen.
 	Unknown Outcome = "unknown"
 )
 
-// Condition is what an operation asks of the record as it finds it.
+// Condition is the precondition of an operation. The zero value is no condition.
 type Condition struct {
-	// Version that the record must have, for a Put also that which deleted it; 0 asks for none.
+	// Version is the version that the record must have. For a Put, it may also be the version that
+	// deleted the record. 0 means any version.
 	Version int64
-	// Absent: there must be no live record.
+	// Absent means that there must be no live record.
 	Absent bool
 }
 
@@ -45,31 +46,29 @@ type Condition struct {
 type Operation struct {
 	Kind   Kind
 	Record string
-	// Token is the content: what a Put writes, no other operation ever, or what a
-	// Read saw.
+	// Token is the content that a Put writes or a Read saw. No two Puts write the same token.
 	Token string
 	If    Condition
-	// Lines, when not nil, are all that a Put claims for its record. No two records
-	// may hold a line.
+	// Lines, if not nil, are all lines that a Put claims for its record. No two records may hold the
+	// same line.
 	Lines []string
-	// Criteria, when not empty, are those under which a Put creates a record unless
-	// there is one.
+	// Criteria, if not empty, are search criteria: the Put creates a record unless one matches them.
 	Criteria string
-	// Start and End enclose the operation on a clock that never steps back. The
-	// End of an Unknown one means nothing.
+	// Start and End are the times before and after the operation, on a monotonic clock. The End of an
+	// operation with the outcome Unknown has no meaning.
 	Start, End time.Duration
 	Outcome    Outcome
-	// Unmet: it was refused because the condition did not hold.
+	// Unmet reports whether the operation was refused because the condition did not hold.
 	Unmet bool
 
-	// Version is what the answer told: the version made, or seen; 0: there is none.
+	// Version is the version in the answer: the one that the operation made or saw. 0 means none.
 	Version int64
-	// UID is the record's, where the answer told it.
+	// UID is the uid of the record, if the answer has it.
 	UID string
-	// Deleted: a Read saw a tombstone.
+	// Deleted reports whether a Read saw a tombstone.
 	Deleted bool
-	// Made: the operation made Version itself. A Delete that found nothing to
-	// delete tells a version too.
+	// Made reports whether the operation made Version. The answer to a Delete that found nothing to
+	// delete has a version too.
 	Made bool
 }
 
@@ -107,20 +106,20 @@ type Version struct {
 	Token   string
 	Deleted bool
 	Updated time.Time
-	// Damage says what is wrong with the content; empty when it is whole.
+	// Damage says what is wrong with the content. It is empty if nothing is.
 	Damage string
 }
 
-// Reading is a record's history as one reader saw it. Without versions, the
-// reader was told that there is no such record.
+// Reading is a record's history as one reader saw it. It has no versions if the server answered that
+// the record does not exist.
 type Reading struct {
 	Record string
 	// By names the reader.
 	By         string
 	Start, End time.Duration
-	// Final readings are those after all operations came to rest.
+	// Final reports whether the reading began after all operations had ended.
 	Final bool
-	// Versions, oldest first.
+	// Versions are in the order of the history, the oldest first.
 	Versions []Version
 }
 
@@ -142,8 +141,7 @@ func (r *Reading) Newest() (Version, bool) {
 	return r.Versions[len(r.Versions)-1], true
 }
 
-// holds reports whether the reading speaks of the record's life under uid.
-// Without uids there is one life only.
+// holds reports whether the reading has a version with the uid.
 func (r *Reading) holds(uid string) bool {
 	for _, v := range r.Versions {
 		if v.UID == uid {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// event is an operation that proves that a version was there at some time
-// between start and end.
+// event is an operation that proves that a version was there at some time between start and end. made
+// reports whether the operation made the version.
 type event struct {
 	number     int64
 	start, end time.Duration
@@ -16,13 +16,13 @@ type event struct {
 	op         *Operation
 }
 
-// order: an operation that ended before another one began saw or made no later
-// version than that one, and no read saw a version before it was written.
+// order finds operations that saw or made a later version than another operation that began after
+// their end, and reads that saw a version before its write began.
 func order(r *record) []Violation {
 	var found []Violation
 	for _, events := range r.events() {
 		slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.number, b.number) })
-		var latest *event // of the lower versions, the one that started last
+		var latest *event // the event of a lower version that started last
 		for from := 0; from < len(events); {
 			to := from
 			for to < len(events) && events[to].number == events[from].number {
@@ -46,7 +46,8 @@ func order(r *record) []Violation {
 	return found
 }
 
-// foreseen finds who saw a version before its write began.
+// foreseen finds operations that saw a version before its write began. level has the events of that
+// version.
 func (r *record) foreseen(level []event, made *event) []Violation {
 	if !made.made {
 		return nil
@@ -60,7 +61,7 @@ func (r *record) foreseen(level []event, made *event) []Violation {
 	return found
 }
 
-// events sorts what is known of versions by the lives of the record between purges.
+// events returns the events of the record by its lives. A purge ends a life.
 func (r *record) events() map[string][]event {
 	life := r.lives()
 	events := map[string][]event{}
@@ -86,8 +87,8 @@ func (r *record) events() map[string][]event {
 	return events
 }
 
-// lives names, for each uid, the life of the record that it belongs to: a delete
-// ends a uid, a purge ends a life. The first uid of a life is its name.
+// lives returns the name of the life to which each uid belongs. A deletion ends the use of a uid; a
+// purge ends a life. The name of a life is its first uid.
 func (r *record) lives() map[string]string {
 	life := map[string]string{}
 	for _, reading := range r.readings {
@@ -100,7 +101,7 @@ func (r *record) lives() map[string]string {
 	return life
 }
 
-// shown finds the version that holds a token.
+// shown returns the version that has a token, if a reading shows one.
 func (r *record) shown(token string) (Version, bool) {
 	for _, reading := range r.readings {
 		for _, v := range reading.Versions {

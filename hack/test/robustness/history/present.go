@@ -1,7 +1,7 @@
 package history
 
-// presence: an acknowledged write is there, at the version that was told, in every
-// reading that began later, unless a purge may have come in between.
+// presence finds readings that began after an acknowledged write and do not show it at the version in
+// its answer, unless a purge may explain that.
 func presence(r *record) []Violation {
 	var found []Violation
 	for _, op := range r.ops {
@@ -21,8 +21,9 @@ func presence(r *record) []Violation {
 	return found
 }
 
-// mustShow reports whether a reading has to show what an acknowledged operation
-// told. It does after a purge too, if the life that the purge ended is not over.
+// mustShow reports whether a reading must show the version in the answer of an acknowledged operation:
+// the operation ended before the reading began, and either no purge may have happened since, or the
+// reading has the uid of the operation, so that the version was not purged.
 func (r *record) mustShow(reading *Reading, op *Operation) bool {
 	if op.End >= reading.Start || r.torn(reading) {
 		return false
@@ -41,8 +42,8 @@ func describe(v Version, ok bool) string {
 	}
 }
 
-// reads: a version that somebody saw stays what it was. A Delete sees the deletion
-// that it made or found.
+// reads finds versions that an operation saw and that later readings do not show unchanged. A Delete
+// that made no version saw the deletion that it found.
 func reads(r *record) []Violation {
 	var found []Violation
 	for _, op := range r.ops {
@@ -66,7 +67,7 @@ func reads(r *record) []Violation {
 	return found
 }
 
-// adoption: what was written before a purge began is not shown after it ended.
+// adoption finds content that was written before a purge began and is shown after the purge ended.
 func adoption(r *record) []Violation {
 	var found []Violation
 	for _, purge := range r.purges {
@@ -93,7 +94,8 @@ func adoption(r *record) []Violation {
 	return found
 }
 
-// deletions: each deletion was asked for by somebody.
+// deletions finds deletions that no operation made: more than the acknowledged Deletes and those with
+// an unknown outcome explain.
 func deletions(r *record) []Violation {
 	var unanswered int
 	told := map[Version]bool{}
@@ -121,7 +123,7 @@ func deletions(r *record) []Violation {
 	return found
 }
 
-// agreement: when all is quiet, everybody reads the same, and somebody reads.
+// agreement finds final readings of a record that differ, and records without a final reading.
 func agreement(r *record) []Violation {
 	var found []Violation
 	var first *Reading

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Search is what one reader was shown of a type when all was quiet: the newest
-// version of each live record.
+// Search is the result of a search for all records of a type after all operations had ended: the
+// newest version of each live record, by its name. By is the name of the reader.
 type Search struct {
 	By    string
 	Found map[string]Version

@@ -2,8 +2,8 @@ package history
 
 import "time"
 
-// wholeness: a history is versions 1, 2, 3 … without a gap, each later than the
-// one before and as one write wrote it.
+// wholeness finds readings whose versions are not 1, 2, 3 and so on without a gap, are not each later
+// than the one before, are damaged, or delete a record that is not live.
 func wholeness(r *record) []Violation {
 	var found []Violation
 	for _, reading := range r.readings {
@@ -31,8 +31,8 @@ func wholeness(r *record) []Violation {
 	return found
 }
 
-// content: what a version holds was written by one operation, to this record, that
-// was not refused, and no other version holds it too.
+// content finds versions whose content was not written by an operation on this record that was not
+// refused, and content that several versions have.
 func content(r *record) []Violation {
 	var found []Violation
 	for _, reading := range r.readings {
@@ -51,7 +51,8 @@ func content(r *record) []Violation {
 	return found
 }
 
-// writtenBySomebody looks for the write behind a token that somebody saw.
+// writtenBySomebody returns a violation unless a Put on this record that was not refused wrote the
+// token.
 func (r *record) writtenBySomebody(token string, number int64) []Violation {
 	writer := r.writers[token]
 	switch {

@@ -18,11 +18,11 @@ import (
 	"strings"
 )
 
-// digestLength is the length of a digest in hexadecimal digits. It is enough to tell versions of the
-// code apart, and leaves lines of the ledger readable.
+// digestLength is the length of a digest in hexadecimal digits. It is long enough to distinguish
+// versions of the code, and short enough to keep the lines of the ledger readable.
 const digestLength = 16
 
-// goPackage is what of the output of go list is used.
+// goPackage has the members of the output of go list that are used here.
 type goPackage struct {
 	ImportPath, Dir     string
 	GoFiles, EmbedFiles []string
@@ -55,7 +55,7 @@ func Digest(dir, program string) (string, error) {
 			return "", fmt.Errorf("list the packages of %s: %w", program, err)
 		}
 		switch {
-		case p.Module == nil: // of the standard library, which go.mod gives the version of
+		case p.Module == nil: // a package of the standard library; the Go version of go.mod stands for it
 		case p.Module.Main:
 			modules["go "+p.Module.GoVersion] = true
 			if err := addFiles(sum, p); err != nil {

@@ -1,5 +1,5 @@
-// Package ledger keeps the results of seeded fault runs in a file, so that runs can be continued and
-// counted. The results count for the code that was tested: see Digest.
+// Package ledger keeps the results of seeded fault runs in a file, so that a series of runs can be
+// continued and counted. A result is valid only for the code that was tested: see Digest.
 package ledger
 
 import (
@@ -113,8 +113,8 @@ func (l *Ledger) Append(row Row) error {
 	return nil
 }
 
-// Verdict returns the verdict of a seed for the code of the ledger. It is Failed if any run of the seed
-// failed, and empty if there was none.
+// Verdict returns the verdict of a seed for the code of the ledger. It is Failed if any run of the
+// seed failed, and empty if there was no run.
 func (l *Ledger) Verdict(engine string, seed uint64) string {
 	verdict := ""
 	for _, row := range l.rows {

@@ -1,4 +1,4 @@
-// Command pause holds the namespaces of a pod: it does nothing until it is told to stop.
+// Command pause holds the namespaces of a pod: it does nothing until it gets SIGTERM or SIGINT.
 package main
 
 import (

@@ -230,7 +230,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		DeferCleanup(conn.Close)
 		lock, err := conn.Begin(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = lock.Exec(ctx, "LOCK TABLE paddock_schema_version, ix_tok")
+		_, err = lock.Exec(ctx, "LOCK TABLE paddock_schema_version, sites")
 		Expect(err).NotTo(HaveOccurred())
 
 		By("as many Sites as the controller reconciles concurrently, and another one")

@@ -49,7 +49,7 @@ var faults = []fault{
 	},
 	{
 		"extraction: only the first value of a composite is paired", "apiserver/fhir/search/extract/group.go",
-		`range values {`, `range values[:min(1, len(values))] {`,
+		`range values[:min(len(values),`, `range values[:min(1, len(values),`,
 	},
 	{
 		"extraction: accents matter", "apiserver/fhir/search/fold/fold.go",

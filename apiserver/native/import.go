@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/audit"
@@ -199,7 +198,7 @@ func restore(r *http.Request, site Site, records []store.Dumped, numbers []int, 
 func distinct(records []store.Dumped) int {
 	found := make(map[store.Key]bool, len(records))
 	for i := range records {
-		key := store.Key{Type: records[i].Key.Type, ID: strings.ToLower(records[i].Key.ID)}
+		key := records[i].Key.Folded()
 		if found[key] {
 			return i
 		}

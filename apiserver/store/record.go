@@ -12,6 +12,9 @@ type Key struct {
 	ID   string
 }
 
+// Folded returns the key with the id in lower case, which is the same for all spellings of the id.
+func (k Key) Folded() Key { return Key{Type: k.Type, ID: strings.ToLower(k.ID)} }
+
 // Body is the JSON text of a record, kept byte for byte. Its "id" is an empty string, and its
 // "meta" has no versionId and no lastUpdated. A facade inserts these values at the offsets when it
 // answers. Engines only store the three fields and compare bodies by SameValue.

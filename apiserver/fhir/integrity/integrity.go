@@ -41,16 +41,10 @@ func localReferences(recordType string, body []byte, bases []string) []Reference
 	for _, literal := range r4.Literals(body, recordType) {
 		base, typeName, id, ok := r4.SplitAddress(literal.Reference)
 		if ok && (base == "" || slices.Contains(bases, base)) {
-			found = append(found, Reference{literal, canonicalKey(store.Key{Type: typeName, ID: id})})
+			found = append(found, Reference{literal, store.Key{Type: typeName, ID: id}.Folded()})
 		}
 	}
 	return found
-}
-
-// canonicalKey returns a key with the id in lower case, because ids that differ only in case are
-// the same.
-func canonicalKey(key store.Key) store.Key {
-	return store.Key{Type: key.Type, ID: strings.ToLower(key.ID)}
 }
 
 // Write writes all of the operations or none. It fails if an operation refers to a record that does
@@ -78,7 +72,7 @@ func (w *Writer) Check(ctx context.Context, op store.Op) error {
 	}
 	missing := &store.MissingReferenceError{Key: op.Key}
 	for _, key := range prepared[0].Requires {
-		if key == canonicalKey(op.Key) {
+		if key == op.Key.Folded() {
 			continue
 		}
 		var err error
@@ -104,7 +98,7 @@ func (w *Writer) addPreconditions(ctx context.Context, ops []store.Op) ([]store.
 	prepared := slices.Clone(ops)
 	put := map[store.Key]bool{}
 	for _, op := range ops {
-		put[canonicalKey(op.Key)] = op.Kind == store.Put
+		put[op.Key.Folded()] = op.Kind == store.Put
 	}
 	for i := range prepared {
 		if err := w.prepare(ctx, &prepared[i], put); err != nil {

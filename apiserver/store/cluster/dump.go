@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -53,7 +52,7 @@ func (s *Store) Dump(ctx context.Context, query store.DumpQuery) (store.DumpPage
 
 // dumped returns the Records of a page, in the order of a dump.
 func (x *index) dumped(query store.DumpQuery) []*recordsv1.Record {
-	after := store.Key{Type: query.After.Type, ID: strings.ToLower(query.After.ID)}
+	after := query.After.Folded()
 	x.mu.RLock()
 	var found []*indexedRecord
 	var wanted map[string]bool

@@ -147,7 +147,7 @@ func (h *historyRead) accessFilter(st *sqlplan.Statement, past bool) string {
 }
 
 func (h *historyRead) queueOfRecord(batch *pgx.Batch, after historyPosition) {
-	key := foldKey(h.query.Key)
+	key := h.query.Key.Folded()
 	self := h.site.hash.Self(key.Type, key.ID)
 	exists := h.site.planIndex.Statement()
 	batch.Queue("SELECT EXISTS (SELECT FROM res x WHERE x.site = $1 AND x.self = "+exists.Arg(self)+h.accessFilter(exists, false)+")",

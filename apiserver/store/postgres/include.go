@@ -119,7 +119,7 @@ func (i *inclusion) readRound(from []*state, depth int) ([]*state, error) {
 	for _, at := range found {
 		ordered = append(ordered, at)
 	}
-	slices.SortFunc(ordered, func(a, b *state) int { return compareKeys(foldKey(a.key), foldKey(b.key)) })
+	slices.SortFunc(ordered, func(a, b *state) int { return a.key.Compare(b.key) })
 	return ordered, nil
 }
 

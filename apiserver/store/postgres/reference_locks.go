@@ -49,7 +49,7 @@ func (t *transaction) requiredSelves(ops []store.Op) []int64 {
 	var selves []int64
 	for _, op := range ops {
 		for _, key := range op.Requires {
-			if _, written := t.current[foldKey(key)]; !written {
+			if _, written := t.current[key.Folded()]; !written {
 				selves = append(selves, t.site.hash.Self(key.Type, key.ID))
 			}
 		}
@@ -80,9 +80,9 @@ func (t *transaction) queueLocksWithRequired(batch *pgx.Batch, written, targets 
 				return c.err
 			}
 			if isWritten {
-				t.current[foldKey(at.key)] = at
+				t.current[at.key.Folded()] = at
 			} else if !at.deleted {
-				t.referenceLocks.live[foldKey(at.key)] = true
+				t.referenceLocks.live[at.key.Folded()] = true
 			}
 		}
 		return found.Err()
@@ -115,7 +115,7 @@ func (t *transaction) checkRequired(ops []store.Op, results []store.Result) erro
 }
 
 func (t *transaction) isLive(key store.Key) bool {
-	key = foldKey(key)
+	key = key.Folded()
 	if at, written := t.current[key]; written {
 		return at != nil && !at.deleted
 	}

@@ -39,8 +39,6 @@ type queuedStatement struct {
 	mustChange bool
 }
 
-func foldKey(key store.Key) store.Key { return store.Key{Type: key.Type, ID: foldID(key.ID)} }
-
 const (
 	// lockLines must be a statement of its own, so that the snapshots of later statements begin after
 	// the locks were acquired.
@@ -58,7 +56,7 @@ const (
 func (t *transaction) lock(ctx context.Context, tx pgx.Tx, ops []store.Op) error {
 	t.current = map[store.Key]*state{}
 	for _, op := range ops {
-		t.current[foldKey(op.Key)] = nil
+		t.current[op.Key.Folded()] = nil
 	}
 	t.claimTable = claimTable{hash: t.site.hash, lines: linesOf(ops)}
 	batch := &pgx.Batch{}
@@ -81,7 +79,7 @@ func (t *transaction) lock(ctx context.Context, tx pgx.Tx, ops []store.Op) error
 			if err != nil {
 				return err
 			}
-			t.current[foldKey(at.key)] = at
+			t.current[at.key.Folded()] = at
 		}
 		return found.Err()
 	})
@@ -120,7 +118,7 @@ func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
 	results := make([]store.Result, len(ops))
 	for i, op := range ops {
 		t.noteErased(op)
-		key := foldKey(op.Key)
+		key := op.Key.Folded()
 		current := t.current[key]
 		p, err := t.site.decide(op, current, t.now)
 		if err != nil {

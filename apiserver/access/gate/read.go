@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -152,15 +153,44 @@ func (s *Store) hiddenByRules(ctx context.Context, keys []store.Key) ([]store.Ke
 // package batcher has, because Postgres reads concurrent keys in batches. Further reads wait.
 const hiddenConcurrency = 64
 
+// visibility is which records of a type the caller sees: those that meet the condition and are in the
+// restriction.
+type visibility struct {
+	condition   store.Condition
+	restriction *Restriction
+}
+
 // hidden returns those of the keys whose records are live, and hidden by privacy rules or not in the
 // restriction of their type.
 func (s *Store) hidden(ctx context.Context, keys []store.Key, restrictionOf func(recordType string) (*Restriction, error)) ([]store.Key, error) {
+	byType := map[string]visibility{}
+	for _, key := range keys {
+		if _, known := byType[key.Type]; known {
+			continue
+		}
+		condition, err := s.condition(key.Type)
+		if err != nil {
+			return nil, err
+		}
+		restriction, err := restrictionOf(key.Type)
+		if err != nil {
+			return nil, err
+		}
+		byType[key.Type] = visibility{condition, restriction}
+	}
+	keys = slices.DeleteFunc(slices.Clone(keys), func(key store.Key) bool {
+		of := byType[key.Type]
+		return store.IsEverything(of.condition) && of.restriction == unrestricted
+	})
+	if len(keys) == 0 {
+		return nil, nil
+	}
 	hides := make([]bool, len(keys))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(hiddenConcurrency)
 	for i, key := range keys {
 		group.Go(func() (err error) {
-			hides[i], err = s.hides(ctx, key, restrictionOf)
+			hides[i], err = s.hides(ctx, key, byType[key.Type])
 			return err
 		})
 	}
@@ -176,23 +206,14 @@ func (s *Store) hidden(ctx context.Context, keys []store.Key, restrictionOf func
 	return hidden, nil
 }
 
-// hides reports whether a record is live, and hidden by privacy rules or not in the restriction of its
-// type.
-func (s *Store) hides(ctx context.Context, key store.Key, restrictionOf func(recordType string) (*Restriction, error)) (bool, error) {
-	condition, err := s.condition(key.Type)
-	if err != nil {
-		return false, err
-	}
-	restriction, err := restrictionOf(key.Type)
-	if err != nil || store.IsEverything(condition) && restriction == unrestricted {
-		return false, err
-	}
+// hides reports whether a record is live and not visible.
+func (s *Store) hides(ctx context.Context, key store.Key, visible visibility) (bool, error) {
 	record, err := s.behind.Get(ctx, key)
 	if store.IsAbsent(err) {
 		return false, nil
 	}
 	if err == nil {
-		err = s.checkAll(ctx, condition, restriction, record)
+		err = s.checkAll(ctx, visible.condition, visible.restriction, record)
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return true, nil

@@ -55,12 +55,8 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 	pending := make([]*operation, 0, len(ops))
 	at := make([]int, 0, len(ops)) // the index in ops of each pending operation
 	for i, op := range ops {
-		condition, err := s.condition(op.Key.Type)
+		o, err := s.operationOf(op)
 		if err != nil {
-			return nil, err
-		}
-		o := &operation{Op: op, condition: condition}
-		if err := s.guard(o); err != nil {
 			return nil, err
 		}
 		if s.options.Events != nil && o.Events == nil {
@@ -108,16 +104,12 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 
 // CheckWrite implements store.Restricted.
 func (s *Store) CheckWrite(op store.Op, current *store.Record) error {
-	condition, err := s.condition(op.Key.Type)
-	if err != nil {
+	o, err := s.operationOf(op)
+	if err != nil || !o.guarded {
 		return err
 	}
-	o := &operation{Op: op, condition: condition}
 	if current != nil {
 		o.judged, o.visible = current.Version, true
-	}
-	if err := s.guard(o); err != nil || !o.guarded {
-		return err
 	}
 	if err := s.approve(o, current); !errors.Is(err, errHidden) {
 		return err
@@ -145,15 +137,20 @@ func (s *Store) approved(pending []*operation) []store.Op {
 	return ops
 }
 
-// guard sets guarded and the restrictions of an operation. An operation is guarded if its outcome
-// depends on the stored record: some records of the type are hidden, may not have their protection
-// lowered, or may not be written by the caller.
-func (s *Store) guard(o *operation) (err error) {
+// operationOf returns an operation with the condition and the restrictions of its type. The operation
+// is guarded if its outcome depends on the stored record: some records of the type are hidden, may not
+// have their protection lowered, or may not be written by the caller.
+func (s *Store) operationOf(op store.Op) (*operation, error) {
+	condition, err := s.condition(op.Key.Type)
+	if err != nil {
+		return nil, err
+	}
+	o := &operation{Op: op, condition: condition}
 	if !s.options.Protects(o.Key.Type) {
-		return nil
+		return o, nil
 	}
 	if o.create, err = s.restriction("create", o.Key.Type); err != nil {
-		return err
+		return nil, err
 	}
 	verb := "update"
 	switch {
@@ -163,11 +160,11 @@ func (s *Store) guard(o *operation) (err error) {
 		verb = "patch"
 	}
 	if o.change, err = s.restriction(verb, o.Key.Type); err != nil {
-		return err
+		return nil, err
 	}
 	rights, err := s.options.View.Rights(o.Key.Type)
 	o.guarded = !store.IsEverything(o.condition) || !rights.Privileged || o.create != unrestricted || o.change != unrestricted
-	return err
+	return o, err
 }
 
 // approve returns an error unless the operation is allowed. current is the newest version of its

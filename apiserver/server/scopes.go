@@ -54,10 +54,13 @@ func (v *viewer) restrict(verb, recordType string) (*gate.Restriction, error) {
 // links, if the scopes open all Patients or none (privacy.View then decides), and for the verb create,
 // which privacy.View does not limit either.
 func (v *viewer) ofReadablePatients(verb, recordType string) store.Condition {
+	if verb == "create" || !privacy.HasLinks(recordType) {
+		return store.All{}
+	}
 	gets, getsAll := smart.Restrictions(v.caller, "get", "Patient")
 	lists, listsAll := smart.Restrictions(v.caller, "list", "Patient")
 	readable := slices.Concat(gets, lists)
-	if verb == "create" || !privacy.HasLinks(recordType) || getsAll || listsAll || len(readable) == 0 {
+	if getsAll || listsAll || len(readable) == 0 {
 		return store.All{}
 	}
 	var unlinked store.All

@@ -22,10 +22,11 @@ const eraseBatch = 5000
 // an error a part of the rows is deleted, and Erase can be called again. If there is no such site, or
 // if the database has no tables, Erase does nothing. Errors: ErrFenced, before any row is deleted.
 func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
-	if _, there, err := numberOf(ctx, conn, key); err != nil || !there { // its row in sites is deleted last
+	site, known, err := numberOf(ctx, conn, key)
+	if err != nil || !known { // its row in sites is deleted last
 		return err
 	}
-	if fenced, err := IsFenced(ctx, conn, key); err != nil || fenced {
+	if fenced, err := hasFence(ctx, conn, site); err != nil || fenced {
 		return cmp.Or(err, ErrFenced)
 	}
 	for _, table := range siteTables {

@@ -64,7 +64,11 @@ func IsFenced(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
 	if err != nil || !there {
 		return false, err
 	}
-	var fenced bool
+	return hasFence(ctx, conn, site)
+}
+
+// hasFence is like IsFenced, for the number of a site.
+func hasFence(ctx context.Context, conn *pgx.Conn, site int32) (fenced bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'res'::regclass AND tgname = $1)`, fenceName(site)+"_new").Scan(&fenced)
 	if err != nil {
 		return false, fmt.Errorf("read the fence of the site: %w", err)

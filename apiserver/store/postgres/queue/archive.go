@@ -298,11 +298,12 @@ func (a archive) insertEventsOf(ctx context.Context, tx pgx.Tx, all []delivery.A
 		slices.Sort(event.Targets)
 		head, _ := outbox.Pack(store.Event{ID: event.ID, Type: event.Type, Subject: event.Subject, Targets: slices.Compact(event.Targets), Restricted: event.Restricted})
 		seqs, ats, subjects = append(seqs, seq), append(ats, event.Accepted.UnixMilli()), append(subjects, outbox.SubjectKey(event.Subject))
-		heads, envelopes = append(heads, head), append(envelopes, append([]byte{}, event.Envelope...))
+		if event.Envelope == nil {
+			event.Envelope = []byte{}
+		}
+		heads, envelopes = append(heads, head), append(envelopes, event.Envelope)
 	}
-	const insert = `INSERT INTO event (site, seq, at, subject, event, envelope)
-		SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[]) e
-		ON CONFLICT (site, seq) DO UPDATE SET event = EXCLUDED.event, envelope = CASE event.envelope WHEN '' THEN EXCLUDED.envelope ELSE event.envelope END`
+	const insert = insertEventRows + `ON CONFLICT (site, seq) DO UPDATE SET event = EXCLUDED.event, envelope = CASE event.envelope WHEN '' THEN EXCLUDED.envelope ELSE event.envelope END`
 	_, err = tx.Exec(ctx, insert, a.number, seqs, ats, subjects, heads, envelopes)
 	return err
 }

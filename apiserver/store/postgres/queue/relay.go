@@ -144,7 +144,8 @@ func (d *deliveries) jobs(site int32) []newJob {
 }
 
 const (
-	insertEvents = `INSERT INTO event (site, seq, at, subject, event, envelope) SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[]) e ON CONFLICT DO NOTHING`
+	insertEventRows = `INSERT INTO event (site, seq, at, subject, event, envelope) SELECT $1, e.* FROM unnest($2::int8[], $3::int8[], $4::int8[], $5::bytea[], $6::bytea[]) e `
+	insertEvents    = insertEventRows + `ON CONFLICT DO NOTHING`
 	// insertDeliveries skips deliveries that exist, so that an event that is posted twice with the
 	// same id is delivered once. It touches no existing row of the table webhook, because it would
 	// wait for the transactions that store the results of attempts. ON CONFLICT alone waits for a row

@@ -103,7 +103,7 @@ func (s *Store) holds(ctx context.Context, condition store.Condition, labels sto
 
 // GetVersion implements store.Store. A version is visible if privacy rules allow it both with the
 // labels of the version itself and with the labels of the record's newest version that is not a
-// deletion. Both versions must also be in the restriction of the right to get (Options.Restrict).
+// deletion. For a deletion, the version before it counts. Both versions must also be in the restriction of the right to get (Options.Restrict).
 func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
 	condition, err := s.condition(key.Type)
 	if err != nil {
@@ -114,9 +114,6 @@ func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (s
 		return store.Record{}, err
 	}
 	record, err := s.behind.GetVersion(ctx, key, version)
-	if err == nil && !restriction.Holds(record.Key, record.Body) {
-		err = store.ErrNotFound
-	}
 	if err != nil || store.IsEverything(condition) && restriction == unrestricted {
 		return record, err
 	}
@@ -126,7 +123,7 @@ func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (s
 			return store.Record{}, err
 		}
 	}
-	if err := s.check(ctx, condition, own); err != nil {
+	if err := s.checkAll(ctx, condition, restriction, own); err != nil {
 		return store.Record{}, err
 	}
 	if _, err := s.Get(ctx, key); err != nil {

@@ -34,7 +34,23 @@ func (b buried) Get(_ context.Context, key store.Key) (store.Record, error) {
 }
 
 func (b buried) GetVersion(_ context.Context, key store.Key, version int64) (store.Record, error) {
+	if version == 2 {
+		return store.Record{Key: key, Version: version, Deleted: true}, nil
+	}
 	return store.Record{Key: key, Version: version, Body: store.Body{JSON: []byte(b.last)}}, nil
+}
+
+// TestGetVersionOfDeletion shows that a restriction extends to a tombstone if it extends to the version
+// before.
+func TestGetVersionOfDeletion(t *testing.T) {
+	for last, want := range map[string]error{"mine": nil, "theirs": store.ErrNotFound} {
+		t.Run(last, func(t *testing.T) {
+			record, err := restrictedTo(t, buried{last: last}, "mine").GetVersion(t.Context(), store.Key{Type: "A", ID: "1"}, 2)
+			if !errors.Is(err, want) || record.Deleted != (want == nil) {
+				t.Errorf("got %+v, %v; want %v", record, err, want)
+			}
+		})
+	}
 }
 
 // TestWriteOfDeletedRecord shows that a write does not reveal whether a record existed to whose last

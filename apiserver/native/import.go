@@ -147,6 +147,9 @@ func dryRunOf(r *http.Request) (bool, error) {
 // check parses and validates a line.
 func (h *handler) check(text []byte) (store.Dumped, []lineError) {
 	record, err := parseLine(text)
+	if invalid := new(store.InvalidDumpError); errors.As(err, &invalid) {
+		return record, []lineError{errorOf(invalid)}
+	}
 	if err != nil {
 		return record, []lineError{{Code: codeUnparseable, Message: "the line is not a record in the native format: " + err.Error()}}
 	}

@@ -24,13 +24,13 @@ const partBytes = 16 << 20
 // if the line is the whole record. The first version of a part is the last version of the part before
 // it. Only the last part has claims and metadata.
 type line struct {
-	Type            string    `json:"type"`
-	ID              string    `json:"id"`
-	Part            uint      `json:"part,omitempty"`
-	Versions        []version `json:"versions"`
-	Claims          []claim   `json:"claims,omitempty"`
-	Metadata        string    `json:"metadata,omitempty"`
-	MetadataVersion int64     `json:"metadataVersion,omitempty"`
+	Type            string   `json:"type"`
+	ID              string   `json:"id"`
+	Part            uint     `json:"part,omitempty"`
+	Versions        versions `json:"versions"`
+	Claims          claims   `json:"claims,omitempty"`
+	Metadata        string   `json:"metadata,omitempty"`
+	MetadataVersion int64    `json:"metadataVersion,omitempty"`
 }
 
 // version is a version of a record. It has a body, a text or deleted. The stored body has an empty id,
@@ -48,6 +48,63 @@ type version struct {
 	// Text is the body as a string. It is used if the body has line breaks, because a line cannot have
 	// them, or if the body does not begin and end with a brace.
 	Text string `json:"text,omitempty"`
+}
+
+func (v *version) record() store.Record {
+	body := []byte(v.Body)
+	if v.Text != "" {
+		body = []byte(v.Text)
+	}
+	return store.Record{
+		Version: v.Version, Created: v.Created.UTC(), Updated: v.Updated.UTC(), Method: v.Method, Deleted: v.Deleted,
+		Body: store.Body{JSON: body, IDOffset: v.IDOffset, MetaOffset: v.MetaOffset},
+	}
+}
+
+// versions are the versions of a line, without keys. Each is checked when it is decoded, so that a
+// list of invalid versions takes no memory.
+type versions []store.Record
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. Errors: *store.InvalidDumpError, those of JSON.
+func (all *versions) UnmarshalJSONFrom(from *jsontext.Decoder) error {
+	return decodeList(from, func(v *version) error {
+		*all = append(*all, v.record())
+		return store.CheckVersion(*all, len(*all)-1)
+	})
+}
+
+// claims are the claims of a line. Those without a line are refused when they are decoded, so that a
+// list of them takes no memory.
+type claims []store.Claim
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. Errors: *store.InvalidDumpError, those of JSON.
+func (all *claims) UnmarshalJSONFrom(from *jsontext.Decoder) error {
+	return decodeList(from, func(c *claim) error {
+		*all = append(*all, store.Claim{Line: c.Line, From: utc(c.From), Until: utc(c.Until), Expires: utc(c.Expires)})
+		return store.CheckClaim(*all, len(*all)-1)
+	})
+}
+
+// decodeList calls add with each element of a JSON array until add fails. Errors: those of add and of
+// JSON.
+func decodeList[Element any](from *jsontext.Decoder, add func(*Element) error) error {
+	if from.PeekKind() != '[' {
+		return json.UnmarshalDecode(from, new([]Element)) // fails unless it is null
+	}
+	if _, err := from.ReadToken(); err != nil {
+		return err
+	}
+	for from.PeekKind() != ']' {
+		element := new(Element)
+		if err := json.UnmarshalDecode(from, element); err != nil {
+			return err
+		}
+		if err := add(element); err != nil {
+			return err
+		}
+	}
+	_, err := from.ReadToken()
+	return err
 }
 
 type claim struct {
@@ -138,32 +195,23 @@ func claimsOf(newest *store.Record) []byte {
 }
 
 // parseLine parses a line. It returns an error for invalid JSON, for values of other types and for
-// unknown members, but does not check the record (store.Dumped.Check).
+// unknown members, and a *store.InvalidDumpError for invalid versions and claims. It does not check the
+// rest (store.Dumped.Check).
 func parseLine(text []byte) (store.Dumped, error) {
 	var l line
 	// Duplicate names in a body are left to the check of bodies, which reports those of known elements.
 	if err := json.Unmarshal(text, &l, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
 		return store.Dumped{}, err
 	}
-	d := store.Dumped{Key: store.Key{Type: l.Type, ID: l.ID}, Continues: l.Part > 1}
-	for i := range l.Versions {
-		v := &l.Versions[i]
-		body := []byte(v.Body)
-		if v.Text != "" {
-			body = []byte(v.Text)
-		}
-		d.Versions = append(d.Versions, store.Record{
-			Key: d.Key, Version: v.Version, Created: v.Created.UTC(), Updated: v.Updated.UTC(), Method: v.Method, Deleted: v.Deleted,
-			Body: store.Body{JSON: body, IDOffset: v.IDOffset, MetaOffset: v.MetaOffset},
-		})
+	d := store.Dumped{Key: store.Key{Type: l.Type, ID: l.ID}, Versions: l.Versions, Continues: l.Part > 1}
+	for i := range d.Versions {
+		d.Versions[i].Key = d.Key
 	}
 	if len(d.Versions) == 0 {
 		return d, nil // store.Dumped.Check reports it
 	}
 	newest := d.Newest()
-	for _, c := range l.Claims {
-		newest.Claims = append(newest.Claims, store.Claim{Line: c.Line, From: utc(c.From), Until: utc(c.Until), Expires: utc(c.Expires)})
-	}
+	newest.Claims = l.Claims
 	if l.Metadata != "" {
 		newest.Metadata, newest.MetadataVersion = []byte(l.Metadata), l.MetadataVersion
 	}

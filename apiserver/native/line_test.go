@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,27 @@ func TestLineOfTombstone(t *testing.T) {
 	got, err := parseLine(appendLine(nil, &d, 0))
 	if diff := cmp.Diff(d, got); diff != "" || err != nil {
 		t.Errorf("error %v, (-want +got):\n%s", err, diff)
+	}
+}
+
+// TestCheckAllocations checks that a long list of invalid elements takes no memory.
+func TestCheckAllocations(t *testing.T) {
+	h := &handler{Config: Config{CheckBody: func(store.Key, store.Body) []Problem { return nil }}}
+	d := dumped()
+	valid := string(appendLine(nil, &d, 0))
+	for _, member := range []string{"versions", "claims"} {
+		begin := `"` + member + `":[`
+		text := []byte(strings.Replace(valid, begin, begin+strings.Repeat("{},", 100_000), 1))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, errs := h.check(text)
+		runtime.ReadMemStats(&after)
+		if len(errs) != 1 || errs[0].Code != codeInvalid || !strings.HasPrefix(errs[0].Expression, member+"[0]") {
+			t.Errorf("%s: got %+v", member, errs)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20 {
+			t.Errorf("%s: %d bytes were allocated", member, allocated)
+		}
 	}
 }
 

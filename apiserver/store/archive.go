@@ -160,15 +160,34 @@ func (d *Dumped) Check() error {
 		return &InvalidDumpError{"versions", "must have at least one version"}
 	}
 	for i := range d.Versions {
-		var before *Record
-		if i > 0 {
-			before = &d.Versions[i-1]
-		}
-		if member, problem := checkDumped(before, &d.Versions[i]); problem != "" {
-			return &InvalidDumpError{fmt.Sprintf("versions[%d].%s", i, member), problem}
+		if err := CheckVersion(d.Versions, i); err != nil {
+			return err
 		}
 	}
 	return checkNewest(d.Newest())
+}
+
+// CheckVersion checks version i of a record, and that it can follow the version before it. Errors:
+// *InvalidDumpError.
+func CheckVersion(versions []Record, i int) error {
+	var before *Record
+	if i > 0 {
+		before = &versions[i-1]
+	}
+	if member, problem := checkDumped(before, &versions[i]); problem != "" {
+		return &InvalidDumpError{fmt.Sprintf("versions[%d].%s", i, member), problem}
+	}
+	return nil
+}
+
+// CheckClaim checks claim i of a record, but not that it differs from the claims before it. Errors:
+// *InvalidDumpError.
+func CheckClaim(claims []Claim, i int) error {
+	claim := &claims[i]
+	if claim.Line == "" || !claim.From.IsZero() && !claim.Until.IsZero() && !claim.From.Before(claim.Until) {
+		return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "must have a line, and from must be before until"}
+	}
+	return nil
 }
 
 // checkDumped checks a version, and that it can follow the version before it, which is nil for the
@@ -220,8 +239,8 @@ func checkNewest(v *Record) error {
 	}
 	begins := make(map[begin]bool, len(v.Claims))
 	for i, claim := range v.Claims {
-		if claim.Line == "" || !claim.From.IsZero() && !claim.Until.IsZero() && !claim.From.Before(claim.Until) {
-			return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "must have a line, and from must be before until"}
+		if err := CheckClaim(v.Claims, i); err != nil {
+			return err
 		}
 		at := begin{claim.Line, claim.From.UnixMicro()} // engines store microseconds
 		if begins[at] {

@@ -262,7 +262,7 @@ func (r *run) flush(ctx context.Context) error {
 		r.changed = r.changed[n:]
 		for _, key := range again {
 			if attempts[key]++; attempts[key] > maxAttempts {
-				return fmt.Errorf("copy %s/%s: its claims are held by other records after %d attempts: %w", key.Type, key.ID, maxAttempts, store.ErrUnavailable)
+				return fmt.Errorf("copy %s/%s: other records of the target storage still hold its claims after %d attempts: %w", key.Type, key.ID, maxAttempts, store.ErrUnavailable)
 			}
 			r.changed = append(r.changed, difference{key: key})
 		}

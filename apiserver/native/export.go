@@ -45,7 +45,7 @@ const indexDelay = 2 * time.Second
 func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, caller access.Caller) error {
 	query, err := web.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return &invalidError{"query", err.Error() + "; percent-encode its special characters"}
+		return queryError(err)
 	}
 	dump := store.DumpQuery{MaxRecords: pageRecords, MaxBytes: pageBytes}
 	var from int64
@@ -55,14 +55,14 @@ func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, call
 		case "after":
 			var ok bool
 			if dump.After, from, ok = parseAfter(value); !ok {
-				return &invalidError{name, "must have the form {type}/{id} or {type}@{version}/{id}; use the value of " + nextHeader}
+				return invalidParameter(name, "must have the form {type}/{id} or {type}@{version}/{id}; use the value of the header "+nextHeader)
 			}
 		case "since":
 			if dump.Since, err = time.Parse(time.RFC3339, value); err != nil {
-				return &invalidError{name, "must be a time in RFC 3339, such as that of " + timeHeader}
+				return invalidParameter(name, "must be a time in RFC 3339, such as that of the header "+timeHeader)
 			}
 		default:
-			return &invalidError{name, "is unknown; the known parameters are after and since"}
+			return invalidParameter(name, "is unknown; the known parameters are after and since")
 		}
 	}
 	end, err := site.Limiter.Search(r.Context(), caller.Name)

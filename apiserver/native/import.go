@@ -85,7 +85,7 @@ func (h *handler) importLines(w http.ResponseWriter, r *http.Request, site Site,
 	number := 0
 	for text := range bytes.Lines(raw) {
 		if number++; number > maxLines {
-			return &invalidError{"body", fmt.Sprintf("has more than %d lines; send them in several requests", maxLines)}
+			return &invalidError{"the body", fmt.Sprintf("has more than %d lines; send them in several requests", maxLines)}
 		}
 		if text = bytes.TrimSpace(text); len(text) == 0 {
 			continue
@@ -127,11 +127,11 @@ func weightOf(r *http.Request) int {
 func dryRunOf(r *http.Request) (bool, error) {
 	query, err := web.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return false, &invalidError{"query", err.Error() + "; percent-encode its special characters"}
+		return false, queryError(err)
 	}
 	for name := range query {
 		if name != "dryRun" {
-			return false, &invalidError{name, "is unknown; the only known parameter is dryRun"}
+			return false, invalidParameter(name, "is unknown; the only known parameter is dryRun")
 		}
 	}
 	switch query.Get("dryRun") {
@@ -140,7 +140,7 @@ func dryRunOf(r *http.Request) (bool, error) {
 	case "true":
 		return true, nil
 	default:
-		return false, &invalidError{"dryRun", "must be true or false"}
+		return false, invalidParameter("dryRun", "must be true or false")
 	}
 }
 

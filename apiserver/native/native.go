@@ -144,10 +144,18 @@ func (h *handler) operate(w http.ResponseWriter, r *http.Request, methods web.Me
 	return op.run(w, r, site, caller)
 }
 
-// invalidError is an invalid parameter of the query, or a body with too many lines.
-type invalidError struct{ parameter, problem string }
+// invalidError is an invalid query string or parameter of it, or a body with too many lines. problem
+// continues a sentence that begins with subject.
+type invalidError struct{ subject, problem string }
 
-func (e *invalidError) Error() string { return "parameter " + e.parameter + ": " + e.problem }
+func (e *invalidError) Error() string { return e.subject + " " + e.problem }
+
+// queryError returns the error for a query string that cannot be parsed.
+func queryError(err error) error {
+	return &invalidError{"the query string", "is invalid: " + err.Error() + "; percent-encode its special characters"}
+}
+
+func invalidParameter(name, problem string) error { return &invalidError{"parameter " + name, problem} }
 
 // fail responds with a problem. RFC 9457.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
@@ -163,7 +171,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		f = web.RetryLater(http.StatusServiceUnavailable, web.CodeTimeout, err.Error())
 	}
 	if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented {
-		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()), "status", f.Status, "err", err)
+		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()), "site", web.PathParameter(r, "siteId"), "method", r.Method, "status", f.Status, "err", err)
 	}
 	for name, value := range f.Header {
 		w.Header().Set(name, value)

@@ -18,7 +18,7 @@ func (s *Sites) completeByClass(ctx context.Context, site *sitesv1.Site) bool {
 	}
 	var class sitesv1.SiteClass
 	if err := s.cache.Get(ctx, client.ObjectKey{Name: site.Class()}, &class); err != nil {
-		slog.WarnContext(ctx, "a site is not served, because its SiteClass is not known", "site", site.Namespace+"/"+site.Name, "class", site.Class())
+		slog.WarnContext(ctx, "a site is not served, because its SiteClass cannot be read", "site", site.Namespace+"/"+site.Name, "class", site.Class(), "error", err)
 		return false
 	}
 	*site = *class.Complete(site)

@@ -41,7 +41,7 @@ func (s *Sites) namedConnection(ctx context.Context, held heldSite, secretName s
 	}
 	connection, err := dsn.Parse(secret.Data, sitesv1.DSNKey)
 	if err != nil {
-		slog.ErrorContext(ctx, "a connection Secret from the controller is invalid", "secret", name, "error", err)
+		slog.ErrorContext(ctx, "a connection Secret from the controller is invalid; the site is not served from its database", "site", held.name(), "secret", name, "error", err)
 	}
 	return connection, err == nil
 }
@@ -54,11 +54,13 @@ const handoverTimeout = 30 * time.Second
 // handoverTimeout. After an upgrade that moves the Secrets, a replica without them must not become
 // ready, because it would replace one that can serve these Sites.
 func (s *Sites) awaitConnections(ctx context.Context) {
+	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, handoverTimeout, true, func(ctx context.Context) (bool, error) {
 		var claims sitesv1.SiteClaimList
 		if err := s.cache.List(ctx, &claims); err != nil {
 			return false, err
 		}
+		missing = nil
 		for _, claim := range claims.Items {
 			held, ok := s.holder(ctx, claim.Name)
 			if !ok || held.object.Spec.Storage.Type != sitesv1.StoragePostgres || held.object.Status.SiteKey != held.key ||
@@ -66,13 +68,13 @@ func (s *Sites) awaitConnections(ctx context.Context) {
 				continue
 			}
 			if _, there := s.connection(ctx, held); !there {
-				return false, nil
+				missing = append(missing, held.name())
 			}
 		}
-		return true, nil
+		return len(missing) == 0, nil
 	})
 	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "starting although the connection Secrets of some sites are missing; these sites are not served until the controller stores them", "error", err)
+		slog.WarnContext(ctx, "starting although the connection Secrets of some sites are missing; these sites are not served until the controller stores them", "sites", missing, "error", err)
 	}
 }
 
@@ -87,18 +89,18 @@ func (s *Sites) openDatabase(ctx context.Context, held heldSite, before store.St
 		return current
 	}
 	work := func(ctx context.Context, d *database) {
-		go d.keepRetention(ctx, s.databases.retained)
-		d.keepIndexed(ctx, func(records int64) { s.databases.reindexed.Add(records) })
+		go d.keepRetention(ctx, held.name(), s.databases.retained)
+		d.keepIndexed(ctx, held.name(), func(records int64) { s.databases.reindexed.Add(records) })
 	}
 	if s.options.Delivery != nil {
 		work = func(ctx context.Context, d *database) {
 			sender := s.options.Delivery.Sender(held.object.Namespace, held.object.SiteID(), databaseDeliveries{d})
-			d.deliver(ctx, sender)
+			d.deliver(ctx, held.name(), sender)
 		}
 	}
 	opened, err := s.databases.open(ctx, held.key, connection, work)
 	if err != nil {
-		slog.ErrorContext(ctx, "cannot open the database of a site", "site", held.object.Namespace+"/"+held.object.Name, "error", err)
+		slog.ErrorContext(ctx, "cannot open the database of a site", "site", held.name(), "error", err)
 		return nil
 	}
 	return opened

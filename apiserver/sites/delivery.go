@@ -115,7 +115,8 @@ func (q *sharedQueue) run(ctx context.Context) {
 	defer close(q.ended)
 	for ctx.Err() == nil {
 		if err := q.runOne(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "the delivery queue of a database ended, restarting it", "error", err)
+			server := q.pool.Config().ConnConfig
+			slog.WarnContext(ctx, "the delivery queue of a database ended; the server will restart it", "host", server.Host, "database", server.Database, "error", err)
 			sleep(ctx, queueDelay)
 		}
 	}
@@ -165,13 +166,14 @@ func (q *sharedQueue) remove(site *postgres.Store) {
 	}
 }
 
-// deliver delivers the events of a Site until ctx ends.
-func (d *database) deliver(ctx context.Context, sender Sender) {
+// deliver delivers the events of a Site until ctx ends. name is the namespace and name of the Site, for
+// the log.
+func (d *database) deliver(ctx context.Context, name string, sender Sender) {
 	for ctx.Err() == nil {
 		site, err := d.opened(ctx)
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, store.ErrUnavailable) {
-				slog.WarnContext(ctx, "cannot deliver the events of a site; the server will retry", "siteKey", d.key, "error", err)
+				slog.WarnContext(ctx, "cannot deliver the events of a site; the server will retry", "site", name, "siteKey", d.key, "error", err)
 			}
 			sleep(ctx, openDelay)
 			continue

@@ -95,15 +95,21 @@ func sameStorage(a, b store.Store) bool {
 	return placeA == placeB
 }
 
-// run repeats the work until it is done, or ctx ends.
+// run repeats the work until it is done, or ctx ends. It logs a permanent error only once.
 func (m *mover) run(ctx context.Context) {
+	logged := ""
 	for ctx.Err() == nil {
 		err := m.attempt(ctx)
 		if err == nil {
 			return
 		}
-		if ctx.Err() == nil && !errors.Is(err, errOtherMover) {
-			slog.WarnContext(ctx, "the work of a move failed; the server will retry", "site", m.held.object.Namespace+"/"+m.held.object.Name, "phase", m.reference.Phase, "error", err)
+		switch failed := permanent(err); {
+		case ctx.Err() != nil || errors.Is(err, errOtherMover):
+		case failed == "":
+			slog.WarnContext(ctx, "the work of a move failed; the server will retry", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
+		case failed != logged:
+			slog.ErrorContext(ctx, "the work of a move cannot be done; remove the cause, or set spec.decision of the SiteMove to RollBack", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
+			logged = failed
 		}
 		sleep(ctx, moveRetry)
 	}
@@ -242,7 +248,7 @@ func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.
 	source, isSource := m.served.(move.Storage)
 	target, isTarget := other.(move.Storage)
 	if !isSource || !isTarget {
-		return fmt.Errorf("the storage cannot be moved: %w", store.ErrNotReady)
+		return fmt.Errorf("move the data of Site %s: one of its storages does not support moves: %w", m.held.name(), store.ErrNotReady)
 	}
 	copier := &move.Copier{Source: source, Target: target, Report: func(pass move.Pass) {
 		if time.Since(m.reported) > moveReports {
@@ -307,7 +313,7 @@ func (m *mover) copyPending(ctx context.Context, other store.Store, renamed webh
 func (m *mover) orderedWebhooks(ctx context.Context, renamed webhookNames) (map[string]bool, error) {
 	var hooks sitesv1.WebhookList
 	if err := m.sites.client.List(ctx, &hooks, client.InNamespace(m.held.object.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the webhooks of the Site: %w", err)
+		return nil, fmt.Errorf("list the Webhooks of namespace %s: %w", m.held.object.Namespace, err)
 	}
 	ordered := map[string]bool{}
 	for i := range hooks.Items {
@@ -326,7 +332,7 @@ func (m *mover) progress(pass move.Pass) sitesv1.MoveCopy {
 
 func (m *mover) complain(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "cannot report the progress of a move", "site", m.held.object.Namespace+"/"+m.held.object.Name, "error", err)
+		slog.WarnContext(ctx, "cannot report the progress of a move", "site", m.held.name(), "move", m.reference.Name, "error", err)
 	}
 }
 
@@ -338,7 +344,7 @@ func (m *mover) report(ctx context.Context, progress sitesv1.MoveCopy) error {
 	progress.Worker = host + "/" + strconv.Itoa(os.Getpid())
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&progress)
 	if err != nil {
-		return fmt.Errorf("encode the progress of a move: %w", err)
+		return fmt.Errorf("encode the progress of SiteMove %s: %w", m.reference.Name, err)
 	}
 	patch := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": m.reference.NamespaceOr(m.held.object.Namespace), "name": m.reference.Name, "uid": m.reference.UID},
@@ -346,7 +352,7 @@ func (m *mover) report(ctx context.Context, progress sitesv1.MoveCopy) error {
 	}}
 	patch.SetGroupVersionKind(sitesv1.GroupVersion.WithKind("SiteMove"))
 	if err := m.sites.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(patch), client.FieldOwner(fieldOwner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("report the progress of a move: %w", err)
+		return fmt.Errorf("report the progress of SiteMove %s: %w", m.reference.Name, err)
 	}
 	m.reported = time.Now()
 	return nil

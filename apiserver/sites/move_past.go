@@ -99,7 +99,7 @@ func (m *mover) purgedOf(ctx context.Context, former store.Store, ended []delive
 	before, isArchive := former.(move.Storage)
 	now, alsoArchive := m.served.(move.Storage)
 	if !isArchive || !alsoArchive {
-		return nil, fmt.Errorf("the storage cannot be moved: %w", store.ErrNotReady)
+		return nil, fmt.Errorf("move the data of Site %s: one of its storages does not support moves: %w", m.held.name(), store.ErrNotReady)
 	}
 	var subjects []store.Key
 	for i := range ended {
@@ -181,6 +181,6 @@ func deliveryArchiveOf(ctx context.Context, opened store.Store) (delivery.Archiv
 	case *cluster.Store:
 		return opened.Archive(), nil
 	default:
-		return nil, fmt.Errorf("the storage of deliveries is not open: %w", store.ErrNotReady)
+		return nil, fmt.Errorf("open the storage of deliveries: %w", store.ErrNotReady)
 	}
 }

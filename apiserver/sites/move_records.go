@@ -120,7 +120,7 @@ func (m *mover) catchUp(ctx context.Context, copier *move.Copier, other store.St
 	if done.Deliveries, err = m.copyPending(ctx, other, renamed); err != nil {
 		return err
 	}
-	counts, err := equalCounts(ctx, copier)
+	counts, err := m.equalCounts(ctx, copier)
 	if errors.Is(err, store.ErrChangesLost) {
 		return m.report(ctx, sitesv1.MoveCopy{ChangesLost: true})
 	}
@@ -174,19 +174,19 @@ func (m *mover) compareFew(ctx context.Context, copier *move.Copier) (move.Pass,
 // equalCounts compares the numbers of records of both storages, and returns them. If one of the
 // storages cannot count its records in time, nothing is compared and the numbers are zero. Errors:
 // store.ErrChangesLost if the numbers differ.
-func equalCounts(ctx context.Context, copier *move.Copier) (store.Counts, error) {
+func (m *mover) equalCounts(ctx context.Context, copier *move.Copier) (store.Counts, error) {
 	var source, target store.Counts
 	var group errgroup.Group // without a context: to cancel a count would end its session
 	group.Go(func() (err error) { source, err = copier.Source.Count(ctx); return err })
 	group.Go(func() (err error) { target, err = copier.Target.Count(ctx); return err })
 	switch err := group.Wait(); {
 	case errors.Is(err, store.ErrQueryTimeout):
-		slog.WarnContext(ctx, "the records of the storages of a move are too many to count them during the pause")
+		slog.WarnContext(ctx, "the move does not compare the numbers of records of its storages, because they cannot be counted in time", "site", m.held.name(), "move", m.reference.Name)
 		return store.Counts{}, nil
 	case err != nil:
 		return store.Counts{}, err
 	case source != target:
-		slog.ErrorContext(ctx, "the storages of a move have different numbers of records; all are compared again", "source", source, "target", target)
+		slog.ErrorContext(ctx, "the storages of a move have different numbers of records; all records must be compared again", "site", m.held.name(), "move", m.reference.Name, "source", source, "target", target)
 		return store.Counts{}, store.ErrChangesLost
 	}
 	return source, nil

@@ -31,15 +31,16 @@ const (
 
 // keepIndexed reindexes the Site's records if an earlier version of the extraction indexed them. It
 // calls looked with the number of records checked since the previous call. It returns once the index
-// is complete and the table of texts of earlier releases is dropped, or when ctx ends.
-func (d *database) keepIndexed(ctx context.Context, looked func(records int64)) {
+// is complete and the table of texts of earlier releases is dropped, or when ctx ends. name is the
+// namespace and name of the Site, for the log.
+func (d *database) keepIndexed(ctx context.Context, name string, looked func(records int64)) {
 	for {
 		done, err := d.renew(ctx, looked)
 		if done || ctx.Err() != nil {
 			return
 		}
 		if err != nil {
-			slog.WarnContext(ctx, "cannot reindex the records of a site; the server will retry", "siteKey", d.key, "error", err)
+			slog.WarnContext(ctx, "cannot reindex the records of a site; the server will retry", "site", name, "siteKey", d.key, "error", err)
 		}
 		delay := reindexDelay
 		if err == nil && indexState(d.indexed.Load()) == indexed {

@@ -38,7 +38,7 @@ func (s *Sites) report(ctx context.Context) {
 		s.mu.RUnlock()
 		for _, site := range served {
 			if err := s.reportSite(ctx, site); err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "cannot report the state of a site; the server will retry", "site", site.ID, "error", err)
+				slog.WarnContext(ctx, "cannot report the state of a site; the server will retry", "site", site.Access.Namespace+"/"+site.Access.Name, "error", err)
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func prepare(there []metav1.Condition, wanted *metav1.Condition, generation int6
 func (s *Sites) applyCondition(ctx context.Context, site *sitesv1.Site, condition metav1.Condition) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&condition)
 	if err != nil {
-		return fmt.Errorf("encode a condition: %w", err)
+		return fmt.Errorf("encode condition %s of Site %s/%s: %w", condition.Type, site.Namespace, site.Name, err)
 	}
 	patch := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": site.Namespace, "name": site.Name, "uid": string(site.UID)},

@@ -58,8 +58,9 @@ func (s *Sites) DeliveryRetention(namespace, key string) time.Duration {
 }
 
 // keepRetention removes what the Site no longer keeps, every retentionInterval until ctx ends. It
-// calls removed with what each pass has removed. One API server at a time does this for a Site.
-func (d *database) keepRetention(ctx context.Context, removed func(store.Retained)) {
+// calls removed with what each pass has removed. One API server at a time does this for a Site. name is
+// the namespace and name of the Site, for the log.
+func (d *database) keepRetention(ctx context.Context, name string, removed func(store.Retained)) {
 	for {
 		if retention := d.retention.Load(); retention != nil {
 			done, err := with(ctx, d, func(site *postgres.Store) (store.Retained, error) {
@@ -67,7 +68,7 @@ func (d *database) keepRetention(ctx context.Context, removed func(store.Retaine
 			})
 			removed(done)
 			if err != nil && ctx.Err() == nil {
-				slog.WarnContext(ctx, "cannot enforce the retention of a site; the server will retry", "siteKey", d.key, "error", err)
+				slog.WarnContext(ctx, "cannot enforce the retention of a site; the server will retry", "site", name, "siteKey", d.key, "error", err)
 			}
 		}
 		sleep(ctx, retentionInterval)

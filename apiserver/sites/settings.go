@@ -61,7 +61,7 @@ func corsOf(spec *sitesv1.CORS) *cors.Cors {
 func zoneOf(object *sitesv1.Site) *time.Location {
 	zone, err := time.LoadLocation(object.Spec.TimeZone)
 	if err != nil {
-		slog.Error("this release does not know the spec.timeZone of a site, using UTC", "site", object.Namespace+"/"+object.Name, "error", err)
+		slog.Error("this release does not know the spec.timeZone of a site; it uses UTC", "timeZone", object.Spec.TimeZone, "site", object.Namespace+"/"+object.Name, "error", err)
 		return nil
 	}
 	return zone

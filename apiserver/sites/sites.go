@@ -243,6 +243,9 @@ type heldSite struct {
 	known []sitesv1.SiteReference
 }
 
+// name returns the namespace and name of the Site, for the log.
+func (h heldSite) name() string { return h.object.Namespace + "/" + h.object.Name }
+
 // holder returns the Site that holds a siteID: the object that its SiteClaim names, which is accepted
 // and not being deleted. The condition Accepted shows that the controller has seen both objects. While
 // a SiteMove switches to a Site of another namespace that is not accepted yet, holder returns the Site

@@ -108,7 +108,7 @@ func (m *mover) run(ctx context.Context) {
 		case failed == "":
 			slog.WarnContext(ctx, "the work of a move failed; the server will retry", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
 		case failed != logged:
-			slog.ErrorContext(ctx, "the work of a move cannot be done; remove the cause, or set spec.decision of the SiteMove to RollBack", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
+			slog.ErrorContext(ctx, "the work of a move cannot be done; remove the cause of the error, after which the server continues", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
 			logged = failed
 		}
 		sleep(ctx, moveRetry)

@@ -100,7 +100,7 @@ func runBackup(ctx context.Context, args []string) error {
 	}
 	cluster, err := client.New(kube, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("make a client of the cluster: %w", err)
+		return fmt.Errorf("create a client of kube-apiserver: %w", err)
 	}
 	site := &v1alpha1.Site{}
 	if err := cluster.Get(ctx, opts.site, site); err != nil {
@@ -148,7 +148,7 @@ func (o *backupOptions) api(base string, log *slog.Logger) (*siteapi.Client, err
 		return nil, fmt.Errorf("--server-ca-file: %w", err)
 	}
 	api.Retrying = func(reason error, wait time.Duration) {
-		log.Warn("request is sent again", "err", reason, "wait", wait.String())
+		log.Warn("a request to the site failed and is sent again", "err", reason, "wait", wait.String())
 	}
 	return api, nil
 }
@@ -163,7 +163,7 @@ func webhookObjects(ctx context.Context, cluster client.Client, namespace string
 		for {
 			options := &client.ListOptions{Namespace: namespace, Limit: 500, Continue: list.GetContinue()}
 			if err := cluster.List(ctx, list, options); err != nil {
-				return nil, fmt.Errorf("list objects of kind %s: %w", kind, err)
+				return nil, fmt.Errorf("list objects of kind %s in namespace %s: %w", kind, namespace, err)
 			}
 			for i := range list.Items {
 				items = append(items, portable(&list.Items[i]))

@@ -130,7 +130,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err := mgr.Add(&site.FormerConnections{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), From: opts.namespace, To: opts.connectionsNamespace, Keep: keepFormerConnections,
 	}); err != nil {
-		return nil, fmt.Errorf("set up the move of connections to their namespace: %w", err)
+		return nil, fmt.Errorf("set up the copy of connections to their namespace: %w", err)
 	}
 	if err := metrics.Registry.Register(&site.Collector{Sites: mgr.GetCache(), Elected: mgr.Elected()}); err != nil {
 		return nil, fmt.Errorf("set up the metrics of Sites: %w", err)

@@ -37,7 +37,7 @@ func Changed(ctx context.Context, c client.Client, object client.Object) (wrote 
 	}
 	config.SetAnnotations(map[string]string{v1alpha1.ChangedAnnotation: v1alpha1.Changed(object.GetGeneration(), at)})
 	if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(config), FieldOwner, client.ForceOwnership); err != nil {
-		return false, fmt.Errorf("apply the annotation with the time of a change: %w", err)
+		return false, fmt.Errorf("apply the annotation %s of %s %s: %w", v1alpha1.ChangedAnnotation, config.GetKind(), client.ObjectKeyFromObject(object), err)
 	}
 	return true, nil
 }
@@ -46,7 +46,7 @@ func Changed(ctx context.Context, c client.Client, object client.Object) (wrote 
 func Status(ctx context.Context, c client.Client, object client.Object, status any) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
-		return fmt.Errorf("convert the status: %w", err)
+		return fmt.Errorf("convert the status of %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	config, err := configOf(c, object)
 	if err != nil {
@@ -54,7 +54,7 @@ func Status(ctx context.Context, c client.Client, object client.Object, status a
 	}
 	config.Object["status"] = fields
 	if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), FieldOwner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("apply the status: %w", err)
+		return fmt.Errorf("apply the status of %s %s: %w", config.GetKind(), client.ObjectKeyFromObject(object), err)
 	}
 	return nil
 }

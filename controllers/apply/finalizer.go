@@ -24,7 +24,7 @@ func Finalizer(ctx context.Context, c client.Client, object client.Object, final
 	// A merge patch replaces the whole list, so the list must not have changed since it was read.
 	patch := client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{})
 	if err := c.Patch(ctx, changed, patch, FieldOwner); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("patch the finalizers: %w", err)
+		return "", fmt.Errorf("patch the finalizers of %T %s: %w", object, client.ObjectKeyFromObject(object), err)
 	}
 	return changed.GetResourceVersion(), nil
 }

@@ -42,16 +42,16 @@ func newServing(authority keyPair, names []string, now time.Time) (keyPair, erro
 func issue(template *x509.Certificate, authority keyPair) (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("make a key: %w", err)
+		return keyPair{}, fmt.Errorf("create a private key: %w", err)
 	}
 	if template.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
-		return keyPair{}, fmt.Errorf("make a serial number: %w", err)
+		return keyPair{}, fmt.Errorf("create a serial number: %w", err)
 	}
 	parent, signer := template, crypto.PrivateKey(key)
 	if authority.certificate != nil {
 		pair, err := tls.X509KeyPair(authority.certificate, authority.key)
 		if err != nil {
-			return keyPair{}, fmt.Errorf("read the authority: %w", err)
+			return keyPair{}, fmt.Errorf("parse the certificate and key of the authority: %w", err)
 		}
 		parent, signer = pair.Leaf, pair.PrivateKey
 	}
@@ -61,7 +61,7 @@ func issue(template *x509.Certificate, authority keyPair) (keyPair, error) {
 	}
 	encoded, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return keyPair{}, fmt.Errorf("encode a key: %w", err)
+		return keyPair{}, fmt.Errorf("encode a private key: %w", err)
 	}
 	return keyPair{
 		certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),

@@ -83,7 +83,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 func (k *Keeper) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := k.Keep(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "cannot maintain the certificates", "authority", k.Authority)
+			log.FromContext(ctx).Error(err, "cannot maintain the certificates; the controller will retry", "authority", k.Authority)
 		}
 	}, interval)
 	return nil

@@ -46,7 +46,7 @@ func (k *Keeper) formerKey(ctx context.Context) (key []byte, source string, err 
 	var records corev1.SecretList
 	err = k.Live.List(ctx, &records, client.InNamespace(k.Secret.Namespace), client.MatchingFields{"type": string(helmRecord)})
 	if err != nil {
-		return nil, "", fmt.Errorf("list Helm's records: %w", err)
+		return nil, "", fmt.Errorf("list the Secrets of Helm releases in namespace %s: %w", k.Secret.Namespace, err)
 	}
 	slices.SortFunc(records.Items, newestFirst)
 	for _, record := range records.Items {
@@ -77,13 +77,13 @@ func newestFirst(a, b corev1.Secret) int {
 func manifestOf(record []byte) (string, error) {
 	compressed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(record)))
 	if err != nil {
-		return "", fmt.Errorf("decompress: %w", err)
+		return "", fmt.Errorf("decompress the release: %w", err)
 	}
 	var release struct {
 		Manifest string `json:"manifest"`
 	}
 	if err := json.NewDecoder(io.LimitReader(compressed, maxRecord)).Decode(&release); err != nil {
-		return "", fmt.Errorf("decode: %w", err)
+		return "", fmt.Errorf("decode the release: %w", err)
 	}
 	return release.Manifest, nil
 }

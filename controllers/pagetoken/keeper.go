@@ -64,7 +64,7 @@ type Keeper struct {
 func (k *Keeper) Start(ctx context.Context) error {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		if err := k.Keep(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "cannot maintain the keys of tokens", "secret", k.Secret)
+			log.FromContext(ctx).Error(err, "cannot maintain the keys of tokens; the controller will retry", "secret", k.Secret)
 		}
 	}, interval)
 	return nil

@@ -166,7 +166,7 @@ func (r *Reconciler) unplacedSitesOfClass(ctx context.Context, obj client.Object
 func (r *Reconciler) sitesOfClassThat(ctx context.Context, className string, selects func(*v1alpha1.Site) bool) []reconcile.Request {
 	list := &v1alpha1.SiteList{}
 	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		logf.FromContext(ctx).Error(err, "cannot list the Sites to reconcile after a change of a SiteClass")
+		logf.FromContext(ctx).Error(err, "cannot list the Sites to reconcile after a change of a SiteClass", "siteClass", className)
 		return nil
 	}
 	var requests []reconcile.Request

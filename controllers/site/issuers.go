@@ -90,10 +90,10 @@ func decideIssuers(specs []v1alpha1.Issuer, problems []error) verdict {
 		if messages == nil {
 			decided = verdict{metav1.ConditionFalse, reason, ""}
 		}
-		messages = append(messages, fmt.Sprintf("issuer %q: %s; %s", specs[i].Name, discovery.Problem(err), advice))
+		messages = append(messages, fmt.Sprintf("The keys of issuer %q cannot be fetched: %s; %s.", specs[i].Name, discovery.Problem(err), advice))
 	}
 	if messages != nil {
-		decided.message = strings.Join(messages, ". ")
+		decided.message = strings.Join(messages, " ")
 	}
 	return decided
 }

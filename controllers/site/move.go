@@ -140,7 +140,7 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	}
 	if err != nil {
 		if !apierrors.IsConflict(err) {
-			log.FromContext(ctx).Error(err, "a step of the move failed", "phase", phase)
+			log.FromContext(ctx).Error(err, "a step of the move failed; the controller will retry", "phase", phase)
 		}
 		s.requeueAfter = retryDelay(phase, err)
 	}
@@ -268,7 +268,7 @@ func (s *moveScope) stalledByPause(site *v1alpha1.Site) bool {
 	if _, paused := site.Annotations[v1alpha1.PausedAnnotation]; !paused {
 		return false
 	}
-	s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("The Site %q is paused. Remove its annotation %s.", site.Name, v1alpha1.PausedAnnotation))
+	s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("Site %q is paused. Remove its annotation %s.", site.Name, v1alpha1.PausedAnnotation))
 	return true
 }
 
@@ -278,7 +278,7 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 	site := s.site
 	switch {
 	case site == nil || !site.DeletionTimestamp.IsZero() || site.Status.SiteKey == "" || !storageChecked(site, site.Status.SiteKey):
-		s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("The Site %q of this namespace does not exist or is not ready. Correct spec.siteName, or wait until the Site is ready.", s.move.Spec.SiteName))
+		s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("Site %q does not exist in this namespace or is not ready. Correct spec.siteName, or wait until the Site is ready.", s.move.Spec.SiteName))
 		return nil
 	case s.stalledByPause(site):
 		return nil
@@ -336,9 +336,9 @@ func (r *MoveReconciler) beginMove(ctx context.Context, s *moveScope) error {
 		former, there, err := r.publishedConnection(ctx, site.Namespace, site.Status.SiteKey)
 		switch {
 		case err != nil:
-			return fmt.Errorf("read the connection of the Site: %w", err)
+			return fmt.Errorf("read the connection of Site %s/%s: %w", site.Namespace, site.Name, err)
 		case !there:
-			return errors.New("the connection of the Site is not published yet")
+			return fmt.Errorf("the connection Secret of Site %s/%s is not published yet", site.Namespace, site.Name)
 		}
 		if err := r.publishAs(ctx, v1alpha1.MoveFromName(site.Namespace), site, site.Status.SiteKey, former); err != nil {
 			return err
@@ -367,7 +367,11 @@ func (r *MoveReconciler) copyWhileServing(ctx context.Context, s *moveScope) err
 	switch c := s.copied(); {
 	case c == nil:
 	case c.Failed != "":
-		s.stall(v1alpha1.ReasonCopyFailed, "The data cannot be copied: "+c.Failed)
+		advice := "Remove the cause, or set spec.decision to RollBack."
+		if s.status.Direction == v1alpha1.MoveBack {
+			advice = "Remove the cause." // the decision is RollBack
+		}
+		s.stall(v1alpha1.ReasonCopyFailed, "The data cannot be copied: "+c.Failed+". "+advice)
 	case c.Done:
 		if there, err := r.webhooksThere(ctx, s); err != nil || !there {
 			return err
@@ -382,7 +386,7 @@ func (r *MoveReconciler) copyWhileServing(ctx context.Context, s *moveScope) err
 func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 	hooks := &v1alpha1.WebhookList{}
 	if err := r.Client.List(ctx, hooks, client.InNamespace(s.serving().Namespace)); err != nil {
-		return fmt.Errorf("list the Webhooks of the Site: %w", err)
+		return fmt.Errorf("list the Webhooks of namespace %s: %w", s.serving().Namespace, err)
 	}
 	duration := quietDrain
 	for i := range hooks.Items {

@@ -20,7 +20,7 @@ func (r *MoveReconciler) stepDeleted(ctx context.Context, s *moveScope) (done bo
 			return false, nil
 		}
 		s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf(
-			"The Site %q was created again with a storage that does not have its data. Delete the Site, and create it with the spec.storage of %s.", s.move.Spec.SiteName, s.whereData()))
+			"Site %q was created again with a storage that does not have its data. Delete the Site, and create it with the spec.storage of %s.", s.move.Spec.SiteName, s.whereData()))
 		return true, nil
 	}
 	claim, err := r.claimOf(ctx, s)
@@ -33,7 +33,7 @@ func (r *MoveReconciler) stepDeleted(ctx context.Context, s *moveScope) (done bo
 		s.status.Phase, s.status.Failure = v1alpha1.MoveRolledBack, deleted
 	case s.switched() || s.status.Direction == v1alpha1.MoveBack:
 		s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf(
-			"The Site %q was deleted. Create it again with the spec.storage of %s, or delete SiteClaim %q to give up its data.", s.move.Spec.SiteName, s.whereData(), claim.Name))
+			"Site %q was deleted. Create it again with the spec.storage of %s, or delete SiteClaim %q to give up its data.", s.move.Spec.SiteName, s.whereData(), claim.Name))
 	case s.status.Phase == v1alpha1.MoveRollingBack:
 		return false, nil
 	default:
@@ -95,7 +95,7 @@ func sameDatabase(a, b *v1alpha1.Storage) bool {
 func (r *Reconciler) leftByMove(ctx context.Context, site *v1alpha1.Site, claim *v1alpha1.SiteClaim) (bad *verdict, moving bool, err error) {
 	moves := &v1alpha1.SiteMoveList{}
 	if err := r.Live.List(ctx, moves, client.InNamespace(site.Namespace)); err != nil {
-		return nil, false, fmt.Errorf("list the SiteMoves of the Site: %w", err)
+		return nil, false, fmt.Errorf("list the SiteMoves of namespace %s: %w", site.Namespace, err)
 	}
 	for i := range moves.Items {
 		move := &moveScope{move: &moves.Items[i], status: moves.Items[i].Status}

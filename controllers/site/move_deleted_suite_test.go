@@ -51,7 +51,7 @@ var _ = Describe("A move whose Site is deleted", func() {
 		switchTo(ctx, m)
 		copied(ctx, m, v1alpha1.MoveSwitched)
 		deleteAndWait(ctx, s)
-		moveReady(ctx, m).Should(Equal(`False SiteNotReady: The Site "oak" was deleted. Create it again with the spec.storage of spec.to of SiteMove "recreated", ` +
+		moveReady(ctx, m).Should(Equal(`False SiteNotReady: Site "oak" was deleted. Create it again with the spec.storage of spec.to of SiteMove "recreated", ` +
 			`or delete SiteClaim "moved-recreated" to give up its data.`))
 
 		By("created again as it was before the move")
@@ -59,7 +59,7 @@ var _ = Describe("A move whose Site is deleted", func() {
 		storageOf(ctx, old).Should(Equal("False ForeignRecords: A SiteMove has not ended, and the retained data of the Site is in another storage. " +
 			`Delete the Site, and create it with the spec.storage of spec.to of SiteMove "recreated".`))
 		decideMove(ctx, m, v1alpha1.MoveConfirm)
-		moveReady(ctx, m).Should(HavePrefix(`False SiteNotReady: The Site "oak" was created again with a storage that does not have its data.`))
+		moveReady(ctx, m).Should(HavePrefix(`False SiteNotReady: Site "oak" was created again with a storage that does not have its data.`))
 		Expect(get[corev1.Namespace](ctx, "", s.Namespace).Labels).To(HaveKey(v1alpha1.FencedLabel))
 		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase).To(Equal(v1alpha1.MoveSwitched))
 		deleteAndWait(ctx, old)

@@ -122,7 +122,7 @@ func (r *MoveReconciler) webhooksThere(ctx context.Context, s *moveScope) (bool,
 		for _, name := range needed {
 			if !slices.Contains(there, name) {
 				s.stall(v1alpha1.ReasonWebhooksMissing, fmt.Sprintf(
-					"Namespace %q has no %s %q, which namespace %q has. Create it there, or delete it here.", to, kind, name, from))
+					"%s %q of namespace %q does not exist in namespace %q. Create it in %[4]q, or delete it in %[3]q.", kind, name, from, to))
 				return false, nil
 			}
 		}
@@ -152,7 +152,7 @@ func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (don
 		if err != nil {
 			return true, err
 		}
-		const deleted = "The Site was deleted during the move."
+		const deleted = "The Site with the data was deleted during the move."
 		other := cmp.Or(s.site, s.target)
 		switch {
 		case claim != nil && s.status.Phase == v1alpha1.MoveSwitching && other != nil && claim.HeldBy(other): // both storages have all data
@@ -167,13 +167,13 @@ func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (don
 			s.status.Phase, s.status.Failure = v1alpha1.MoveRolledBack, deleted
 			return true, nil
 		}
-		s.stall(v1alpha1.ReasonTargetNotReady, "The Site of spec.toSite, which holds the data, was deleted. Create it again.")
+		s.stall(v1alpha1.ReasonTargetNotReady, fmt.Sprintf("Site %q in namespace %q, which has the data, was deleted. Create it again with the same siteID and spec.storage.", s.move.Spec.ToSite.Name, s.move.Spec.ToSite.Namespace))
 		return true, nil
 	}
 	if s.site != nil && s.target != nil {
 		return false, nil
 	}
-	const gone = "The other Site of the move was deleted."
+	gone := s.deletedSite()
 	switch s.status.Phase {
 	case v1alpha1.MoveCopying, v1alpha1.MoveDraining:
 		if s.status.Direction == v1alpha1.MoveBack {
@@ -187,11 +187,21 @@ func (r *MoveReconciler) stepWithoutSite(ctx context.Context, s *moveScope) (don
 		return true, nil
 	case v1alpha1.MoveSwitched:
 		if s.move.Spec.Decision == v1alpha1.MoveRollBack {
-			s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("The Site %q of this namespace was deleted. Create it again to return to it.", s.move.Spec.SiteName))
+			s.stall(v1alpha1.ReasonSiteNotReady, fmt.Sprintf("Site %q of this namespace was deleted. Create it again to return to it.", s.move.Spec.SiteName))
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// deletedSite returns a text for people that names the Site of the move that no longer exists. One of the
+// two Sites must exist.
+func (s *moveScope) deletedSite() string {
+	deleted := *s.move.Spec.ToSite
+	if s.target != nil {
+		deleted = v1alpha1.SiteName{Namespace: s.move.Namespace, Name: s.move.Spec.SiteName}
+	}
+	return fmt.Sprintf("Site %q in namespace %q was deleted during the move.", deleted.Name, deleted.Namespace)
 }
 
 // awaitOther waits until other, the Site to which the SiteClaim was given, is served, and then ends the
@@ -223,11 +233,11 @@ func (r *MoveReconciler) switchSite(ctx context.Context, s *moveScope) error {
 	switch {
 	case s.status.Failure != "":
 	case after == nil:
-		s.status.Failure = "The other Site of the move was deleted."
+		s.status.Failure = s.deletedSite()
 	case s.status.Direction == v1alpha1.MoveForward && !s.agrees():
-		s.status.Failure = "The Site of spec.toSite does not agree to the move any more."
+		s.status.Failure = "The Site of spec.toSite no longer agrees to the move by its spec.siteID and spec.takeOver."
 	case r.tooLong(s):
-		s.status.Failure = "The other Site did not become ready within the maximum pause of writes."
+		s.status.Failure = fmt.Sprintf("Site %q in namespace %q did not become ready within the maximum pause of writes. See its conditions.", after.Name, after.Namespace)
 	}
 	failed := s.status.Failure != ""
 	if failed {

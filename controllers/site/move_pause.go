@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,11 +35,11 @@ func (r *MoveReconciler) awaitCopy(ctx context.Context, s *moveScope) error {
 	c := s.copied()
 	switch {
 	case c != nil && c.Failed != "":
-		r.giveUp(s, "The last changes cannot be copied: "+c.Failed)
+		r.giveUp(s, "The last changes cannot be copied: "+c.Failed+".")
 	case c != nil && c.ChangesLost && s.status.Pauses < maxPauses:
 		return r.compareAgain(ctx, s)
 	case c != nil && c.ChangesLost:
-		r.giveUp(s, "It was not known which records had changed since all were compared, in each of the pauses of writes.")
+		r.giveUp(s, fmt.Sprintf("In each of %d pauses of writes, it was not known which records had changed since the last comparison of all records.", maxPauses))
 	case c != nil && c.Done:
 		s.status.Phase = v1alpha1.MoveSwitching
 	case r.tooLong(s):
@@ -73,5 +74,5 @@ func (r *MoveReconciler) giveUp(s *moveScope, failure string) {
 		s.status.Phase, s.status.Direction = v1alpha1.MoveSwitched, v1alpha1.MoveForward
 		return
 	}
-	s.status.Phase = v1alpha1.MoveRollingBack
+	s.status.Phase, s.status.Failure = v1alpha1.MoveRollingBack, failure+" To try again, create another SiteMove."
 }

@@ -91,7 +91,7 @@ func (r *MoveReconciler) applyMove(ctx context.Context, site *v1alpha1.Site, ref
 	}}
 	config.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Site"))
 	if err := r.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(config), moveOwner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("apply status.move of the Site: %w", err)
+		return fmt.Errorf("apply status.move of Site %s/%s: %w", site.Namespace, site.Name, err)
 	}
 	site.ResourceVersion = config.GetResourceVersion()
 	return nil
@@ -123,7 +123,9 @@ func moveConditions(s *moveScope) []metav1.Condition {
 	reconciling := metav1.Condition{Type: v1alpha1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMoving}
 	stalled := metav1.Condition{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonMoving}
 	switch s.status.Phase {
-	case v1alpha1.MovePending, v1alpha1.MoveCopying:
+	case v1alpha1.MovePending:
+		ready.Message = "The move is being prepared. The Site serves reads and writes."
+	case v1alpha1.MoveCopying:
 		ready.Message = "The data is being copied. The Site serves reads and writes."
 	case v1alpha1.MoveDraining:
 		ready.Message = "Deliveries to webhooks are being stopped. The Site serves reads and writes."
@@ -137,7 +139,7 @@ func moveConditions(s *moveScope) []metav1.Condition {
 	case v1alpha1.MoveCompleted:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, v1alpha1.ReasonMoved, "The Site was moved."
 	case v1alpha1.MoveRolledBack:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, v1alpha1.ReasonRolledBack, "The Site is served from the storage that it had before the move. "+s.status.Failure
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, v1alpha1.ReasonRolledBack, "The Site is served from the storage that it had before the move."
 		if s.status.Failure != "" {
 			ready.Status = metav1.ConditionFalse
 			s.stalled = &verdict{metav1.ConditionFalse, v1alpha1.ReasonRolledBack, s.status.Failure}

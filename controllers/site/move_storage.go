@@ -108,7 +108,7 @@ func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name st
 		return fmt.Errorf("read the connection in Secret %s of the move: %w", name, err)
 	}
 	var conn *pgx.Conn
-	bad := &verdict{reason: v1alpha1.ReasonSecretNotFound, message: fmt.Sprintf("Secret %s in namespace %s with its connection is missing. Restore it.", name, r.ConnectionsNamespace)}
+	bad := &verdict{reason: v1alpha1.ReasonSecretNotFound, message: fmt.Sprintf("Secret %s in namespace %s, which has its connection, is missing. Restore the Secret.", name, r.ConnectionsNamespace)}
 	if there {
 		conn, bad = r.connect(ctx, connection)
 	}

@@ -60,7 +60,7 @@ func (r *MoveReconciler) useStorage(ctx context.Context, s *moveScope, former bo
 	changed.Spec.Storage = *storage.DeepCopy()
 	patch := client.MergeFromWithOptions(s.site, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Patch(ctx, changed, patch, apply.FieldOwner); err != nil {
-		return false, fmt.Errorf("change the storage of the Site: %w", err)
+		return false, fmt.Errorf("change spec.storage of Site %s/%s: %w", changed.Namespace, changed.Name, err)
 	}
 	return false, nil
 }

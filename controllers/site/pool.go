@@ -22,7 +22,7 @@ import (
 const roomDelay = time.Minute
 
 // notPlaced is the verdict for a Site that has no database of a pool.
-var notPlaced = verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has not been placed on a database."}
+var notPlaced = verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has not been placed on a database of the pool of its SiteClass."}
 
 // place returns the connection to the database of the pool that has the Site's records. If the Site
 // has no database yet, place chooses one and writes the placement to the SiteClaim, which outlives

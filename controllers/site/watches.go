@@ -184,7 +184,7 @@ func (r *Reconciler) sitesOfNamespace(ctx context.Context, obj client.Object) []
 func (r *Reconciler) sites(ctx context.Context, which client.ListOption) []reconcile.Request {
 	list := &v1alpha1.SiteList{}
 	if err := r.Client.List(ctx, list, which); err != nil {
-		logf.FromContext(ctx).Error(err, "cannot list the Sites to reconcile after a change")
+		logf.FromContext(ctx).Error(err, "cannot list the Sites to reconcile after a change of another object", "selector", which)
 		return nil
 	}
 	requests := make([]reconcile.Request, 0, len(list.Items))

@@ -42,7 +42,7 @@ func (r *Reconciler) readDemand(ctx context.Context, class *v1alpha1.SiteClass) 
 	sites, claims, moves := &v1alpha1.SiteList{}, &v1alpha1.SiteClaimList{}, &v1alpha1.SiteMoveList{}
 	for _, list := range []client.ObjectList{sites, claims, moves} {
 		if err := r.Live.List(ctx, list); err != nil {
-			return nil, nil, fmt.Errorf("list what waits for a database: %w", err)
+			return nil, nil, fmt.Errorf("list the objects that wait for a database of SiteClass %s: %w", class.Name, err)
 		}
 	}
 	return demandOf(class, sites.Items, claims.Items, moves.Items), class.Placed(claims.Items), nil

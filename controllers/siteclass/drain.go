@@ -85,7 +85,7 @@ func stuck(move *v1alpha1.SiteMove) bool {
 // reconcile.
 func (r *Reconciler) deleteMove(ctx context.Context, move *v1alpha1.SiteMove) error {
 	err := client.IgnoreNotFound(r.Client.Delete(ctx, move))
-	if err != nil && !moveRefused(ctx, err) {
+	if err != nil && !moveRefused(ctx, move, err) {
 		return fmt.Errorf("delete SiteMove %s/%s: %w", move.Namespace, move.Name, err)
 	}
 	return nil
@@ -94,11 +94,11 @@ func (r *Reconciler) deleteMove(ctx context.Context, move *v1alpha1.SiteMove) er
 // moveRefused reports whether an error concerns one SiteMove only, for example because of a quota, or
 // because a tenant has a SiteMove with the same name. It logs such an error, which must not stop the drain
 // for other tenants.
-func moveRefused(ctx context.Context, err error) bool {
+func moveRefused(ctx context.Context, move *v1alpha1.SiteMove, err error) bool {
 	if !apierrors.IsAlreadyExists(err) && apply.Refusal(err) == "" {
 		return false
 	}
-	log.FromContext(ctx).Error(err, "kube-apiserver refused a SiteMove of the drain")
+	log.FromContext(ctx).Error(err, "kube-apiserver refused to create or delete a SiteMove of the drain; the controller will retry", "siteMove", move.Namespace+"/"+move.Name)
 	return true
 }
 
@@ -160,7 +160,7 @@ func (r *Reconciler) moveAway(ctx context.Context, d *drain, claim *v1alpha1.Sit
 	switch err := r.Client.Create(ctx, move, apply.FieldOwner); {
 	case err == nil:
 		d.moving++
-	case moveRefused(ctx, err):
+	case moveRefused(ctx, move, err):
 		d.refused[placement.Database]++
 	default:
 		return fmt.Errorf("create SiteMove %s: %w", name, err)

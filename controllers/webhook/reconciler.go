@@ -122,7 +122,7 @@ func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen s
 		seen.previous, err = r.secret(ctx, hook.Namespace, previous.Name)
 	}
 	if refusal := apply.Refusal(err); refusal != "" {
-		seen.forbidden, err = "kube-apiserver refuses a Secret: "+refusal, nil
+		seen.forbidden, err = "kube-apiserver rejected a request for a Secret of the Webhook: "+refusal, nil
 		if r.SecretAccess == secrets.Namespaced {
 			seen.forbidden = secrets.Forbidden(hook.Namespace, r.Namespace)
 		}

@@ -78,7 +78,7 @@ func newSecretCache(mgr ctrl.Manager, namespace string) (cache.Cache, error) {
 func (r *Reconciler) neighbours(ctx context.Context, object client.Object) []reconcile.Request {
 	list := &v1alpha1.WebhookList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
-		logf.FromContext(ctx).Error(err, "cannot list the Webhooks in the namespace of a changed object")
+		logf.FromContext(ctx).Error(err, "cannot list the Webhooks in the namespace of a changed object", "namespace", object.GetNamespace(), "object", object.GetName())
 		return nil
 	}
 	requests := make([]reconcile.Request, len(list.Items))

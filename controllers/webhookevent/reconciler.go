@@ -90,7 +90,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Reconciler) neighbours(ctx context.Context, object client.Object) []reconcile.Request {
 	list := &v1alpha1.WebhookEventList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(object.GetNamespace())); err != nil {
-		logf.FromContext(ctx).Error(err, "cannot list the WebhookEvents in the namespace of a changed object")
+		logf.FromContext(ctx).Error(err, "cannot list the WebhookEvents in the namespace of a changed object", "namespace", object.GetNamespace(), "object", object.GetName())
 		return nil
 	}
 	requests := make([]reconcile.Request, len(list.Items))

@@ -55,7 +55,7 @@ func Fetch(ctx context.Context, config Config, directory string, progress *bulk.
 	progress.Begin(0, total)
 	for _, file := range files {
 		if file.Name != filepath.Base(file.Name) || !filepath.IsLocal(file.Name) {
-			return "", fmt.Errorf("the manifest of the backup %s has a file with the name %q; a name has no path", name, file.Name)
+			return "", fmt.Errorf("the manifest of the backup %s has a file with the name %q; a name must not contain a path, so restore another backup", name, file.Name)
 		}
 		if err := fetchFile(ctx, f, name, directory, file); err != nil {
 			return "", err

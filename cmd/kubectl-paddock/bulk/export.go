@@ -54,8 +54,8 @@ func Export(ctx context.Context, site *siteapi.Client, siteURL, directory string
 	case err != nil:
 		return Exported{}, err
 	case found && (state.ID == "" || state.Site != siteURL || state.Query != query.Encode()):
-		return Exported{}, errors.New("the directory has an interrupted export of another site, in another format, or with other types or another time; " +
-			"repeat the command of that export, or choose another directory")
+		return Exported{}, fmt.Errorf("the directory %s has an interrupted export of another site, in another format, or with other types or another time; "+
+			"repeat the command of that export, or choose another directory", directory)
 	}
 	manifest, err := resumed(ctx, site, state, progress)
 	if err != nil {
@@ -114,7 +114,7 @@ func emptyFolder(directory string, interrupted bool) error {
 		switch {
 		case !exportedFile.MatchString(entry.Name()) && entry.Name() != ManifestName:
 		case !interrupted:
-			return fmt.Errorf("the directory has the file %s already; choose an empty directory", entry.Name())
+			return fmt.Errorf("the directory %s already has the file %s; choose an empty directory", directory, entry.Name())
 		default:
 			if err := os.Remove(filepath.Join(directory, entry.Name())); err != nil {
 				return err

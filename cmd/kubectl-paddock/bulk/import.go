@@ -385,7 +385,7 @@ func (i *importer) record(p *portion, wait bool) error {
 	var text []byte
 	for _, e := range p.result.Errors {
 		if e.Line < 1 || e.Line > len(p.places) {
-			return fmt.Errorf("the site reports an error in line %d of %d", e.Line, len(p.places))
+			return fmt.Errorf("the response of the site has an error in line %d, but the request had %d lines", e.Line, len(p.places))
 		}
 		at := p.places[e.Line-1]
 		if wait && slices.Contains(i.waitsFor, e.Code) {

@@ -127,7 +127,7 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 	case err != nil:
 		return NativeManifest{}, err
 	case found && (interrupted.Manifest.Format != NativeFormat || interrupted.Manifest.Site != siteURL):
-		return NativeManifest{}, errors.New("the directory has an interrupted export of another site or in another format; repeat the command of that export, or choose another directory")
+		return NativeManifest{}, fmt.Errorf("the directory %s has an interrupted export of another site or in another format; repeat the command of that export, or choose another directory", directory)
 	case found:
 		x.state = interrupted
 		if err := checkExported(directory, x.state.Manifest.Files); err != nil {

@@ -145,7 +145,7 @@ func readToken(file string) (string, error) {
 	}
 	text = strings.TrimSpace(text)
 	if text == "" || strings.ContainsAny(text, " \r\n\t") {
-		return "", errors.New("the token of --token-file or $" + tokenVariable + " must be one word")
+		return "", errors.New("the token in --token-file or $" + tokenVariable + " must not be empty or contain spaces or line breaks")
 	}
 	return text, nil
 }

@@ -130,7 +130,7 @@ func auditTable(entries []json.RawMessage) (output.Table, error) {
 	for _, entry := range entries {
 		var e auditEvent
 		if err := json.Unmarshal(entry, &e); err != nil {
-			return table, fmt.Errorf("read an audit entry: %w", err)
+			return table, fmt.Errorf("decode an AuditEvent of the response: %w", err)
 		}
 		var interaction, caller, address string
 		var records []string

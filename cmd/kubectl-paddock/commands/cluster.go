@@ -34,16 +34,16 @@ type cluster struct {
 func (a *app) connect() (*cluster, error) {
 	config, err := a.kube.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the cluster: %w", err)
+		return nil, fmt.Errorf("find the cluster by --kubeconfig or $KUBECONFIG: %w", err)
 	}
 	config.QPS = -1 // kube-apiserver limits the rate
 	typed, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("create a client of kube-apiserver at %s: %w", config.Host, err)
 	}
 	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+		return nil, fmt.Errorf("create a dynamic client of kube-apiserver at %s: %w", config.Host, err)
 	}
 	return &cluster{typed, objects}, nil
 }
@@ -52,7 +52,7 @@ func (a *app) connect() (*cluster, error) {
 func (a *app) namespace() (string, error) {
 	namespace, _, err := a.kube.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", fmt.Errorf("find the namespace: %w", err)
+		return "", fmt.Errorf("find the namespace by --namespace or the kubeconfig: %w", err)
 	}
 	return namespace, nil
 }

@@ -71,12 +71,12 @@ func (d delivery) failure(wait time.Duration) error {
 	case d.Status == "delivered" || wait == 0:
 		return nil
 	case len(d.Attempts) == 0 && d.Status == "pending":
-		return fmt.Errorf("there was no attempt within %s", wait)
+		return fmt.Errorf("delivery %s: there was no attempt within %s; `webhooks tail` shows later attempts", d.DeliveryID, wait)
 	case len(d.Attempts) == 0:
-		return fmt.Errorf("the delivery is %s", d.Status)
+		return fmt.Errorf("delivery %s is %s without an attempt; check that the Webhook is active and not disabled", d.DeliveryID, d.Status)
 	default:
 		last := d.Attempts[len(d.Attempts)-1]
-		return fmt.Errorf("the receiver did not accept the event (%s): %s", last.Reason, last.Message)
+		return fmt.Errorf("delivery %s: the receiver did not accept the event (%s): %s", d.DeliveryID, last.Reason, last.Message)
 	}
 }
 
@@ -214,7 +214,7 @@ func (t *tail) run(ctx context.Context) error {
 			return err
 		case err != nil:
 			if !failing {
-				t.say("The deliveries cannot be read; the command tries again: %v", err)
+				t.say("The deliveries cannot be read, and the command will retry: %v", err)
 			}
 			failing = true
 			continue

@@ -57,7 +57,7 @@ The result is a receipt with counts, which names no record. Backups and exported
 			return err
 		}
 		if purged.Shared > 0 {
-			a.say("%d records of the compartment were not erased, because they are also about others, such as a Group with further members.", purged.Shared)
+			a.say("%d records of the compartment were not erased, because they are also about other subjects, such as a Group with further members.", purged.Shared)
 		}
 		a.say("%s", purged.Outside)
 		return nil

@@ -165,7 +165,7 @@ func (c *cluster) createMove(ctx context.Context, site *v1alpha1.Site, spec v1al
 	}
 	created, err := c.objects.Resource(siteMoveResource).Namespace(site.Namespace).Create(ctx, &unstructured.Unstructured{Object: content}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("create the SiteMove: %w", err)
+		return "", fmt.Errorf("create a SiteMove of Site %s/%s: %w", site.Namespace, site.Name, err)
 	}
 	return created.GetName(), nil
 }

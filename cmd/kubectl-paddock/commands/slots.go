@@ -105,7 +105,7 @@ func decodeSlots(found []json.RawMessage) ([]slot, error) {
 	slots := make([]slot, len(found))
 	for i := range found {
 		if err := json.Unmarshal(found[i], &slots[i]); err != nil {
-			return nil, fmt.Errorf("read a slot: %w", err)
+			return nil, fmt.Errorf("decode a slot of the response: %w", err)
 		}
 	}
 	return slots, nil

@@ -121,7 +121,7 @@ func (a *app) readSites(command *cobra.Command, args []string, all bool) ([]v1al
 	})
 	hooks, err := c.webhooks(ctx, namespace)
 	if err != nil {
-		a.say("Deliveries are unknown: %v", err)
+		a.say("The state of deliveries is unknown, because the Webhooks cannot be listed: %v", err)
 		return sites, nil, nil
 	}
 	if hooks == nil {

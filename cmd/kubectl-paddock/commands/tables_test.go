@@ -170,10 +170,10 @@ func TestWebhookID(t *testing.T) {
 func TestFailure(t *testing.T) {
 	failed := []attempt{{Reason: "status", Message: "500 Internal Server Error", Status: 500}}
 	for want, d := range map[string]delivery{
-		"":                               {Status: "delivered"},
-		"there was no attempt within 1s": {Status: "pending"},
-		"the delivery is undelivered":    {Status: "undelivered"},
-		"the receiver did not accept the event (status): 500 Internal Server Error": {Status: "pending", Attempts: failed},
+		"": {Status: "delivered"},
+		"delivery d: there was no attempt within 1s; `webhooks tail` shows later attempts":                {DeliveryID: "d", Status: "pending"},
+		"delivery d is undelivered without an attempt; check that the Webhook is active and not disabled": {DeliveryID: "d", Status: "undelivered"},
+		"delivery d: the receiver did not accept the event (status): 500 Internal Server Error":           {DeliveryID: "d", Status: "pending", Attempts: failed},
 	} {
 		got := ""
 		if err := d.failure(time.Second); err != nil {

@@ -159,7 +159,7 @@ does not accept the event. The token needs the right to create and get webhooks/
 			return err
 		}
 		if *wait < 0 {
-			return usagef(command, "--wait: %s is negative", *wait)
+			return usagef(command, "--wait: %s is negative; give a duration such as 30s, or 0", *wait)
 		}
 		opened, err := a.open(command.Context(), site, args[0])
 		if err != nil {

@@ -156,7 +156,7 @@ func removeBatch(ctx context.Context, api *siteapi.Client, slots []slot) (delete
 		return 0, fmt.Errorf("delete slots: %w", err)
 	}
 	if len(answer.Data) != len(slots) {
-		return 0, fmt.Errorf("delete slots: the site responded to %d of %d", len(answer.Data), len(slots))
+		return 0, fmt.Errorf("delete slots: the response has the results of %d slots, want %d", len(answer.Data), len(slots))
 	}
 	var refused []error
 	for i, result := range answer.Data {

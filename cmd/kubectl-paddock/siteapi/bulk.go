@@ -59,7 +59,7 @@ func (c *Client) StartExport(ctx context.Context, query url.Values) (string, err
 	}
 	id := path.Base(answer.header.Get("Content-Location"))
 	if answer.status != http.StatusAccepted || id == "." {
-		return "", fmt.Errorf("the site responded to an export with status %d and no Content-Location", answer.status)
+		return "", fmt.Errorf("GET /fhir/$export: want status 202 and the header Content-Location, got status %d and Content-Location %q; check the URL of the site and proxies before it", answer.status, answer.header.Get("Content-Location"))
 	}
 	return id, nil
 }
@@ -76,7 +76,7 @@ func (c *Client) ExportStatus(ctx context.Context, id string) (e Export, wait ti
 		return e, retryAfter(answer.header), nil
 	}
 	if err := json.Unmarshal(answer.body, &e.Manifest); err != nil {
-		return Export{}, 0, fmt.Errorf("read the manifest of the export: %w", err)
+		return Export{}, 0, fmt.Errorf("decode the manifest of export %s: %w", id, err)
 	}
 	return e, 0, nil
 }
@@ -130,7 +130,7 @@ func (c *Client) Import(ctx context.Context, lines []byte, dryRun bool) (ImportR
 		}
 	}
 	if err := json.Unmarshal(answer.body, &parameters); err != nil {
-		return ImportResult{}, fmt.Errorf("read the result of the import: %w", err)
+		return ImportResult{}, fmt.Errorf("decode the response of the import: %w", err)
 	}
 	result := ImportResult{Counts: map[string]int{}}
 	for _, p := range parameters.Parameter {
@@ -239,7 +239,7 @@ func (c *Client) attempt(ctx context.Context, method, path, token string, header
 }
 
 // errTooLarge means that a response has more than maxResponse bytes.
-var errTooLarge = fmt.Errorf("the response has more than %d bytes", maxResponse)
+var errTooLarge = fmt.Errorf("the response of the site has more than %d bytes", maxResponse)
 
 // readBody reads the body of a response, at most limit bytes. If the response has its length, the memory is
 // allocated at once. Errors: errTooLarge.

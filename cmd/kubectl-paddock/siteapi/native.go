@@ -50,7 +50,7 @@ func (c *Client) ExportNative(ctx context.Context, after, since string, announce
 	}
 	page := NativePage{Lines: answer.body, Next: answer.header.Get(nextHeader), Time: answer.header.Get("Paddock-Time")}
 	if page.Time == "" {
-		return NativePage{}, fmt.Errorf("the site responded to an export without the header Paddock-Time")
+		return NativePage{}, fmt.Errorf("GET /native: the response has no header Paddock-Time; check the URL of the site and proxies before it")
 	}
 	page.Versions, _ = strconv.Atoi(answer.header.Get("Paddock-Versions")) // only shown
 	page.Records, _ = strconv.Atoi(answer.header.Get("Paddock-Records"))   // only shown, too
@@ -70,7 +70,7 @@ func (c *Client) ImportNative(ctx context.Context, lines []byte, dryRun bool) (I
 		Errors                                               []LineError
 	}
 	if err := json.Unmarshal(answer.body, &got); err != nil {
-		return ImportResult{}, fmt.Errorf("read the result of the import: %w", err)
+		return ImportResult{}, fmt.Errorf("decode the response of the import: %w", err)
 	}
 	result := ImportResult{Counts: map[string]int{"failed": got.Failed}, Errors: got.Errors}
 	if got.Valid != nil {

@@ -47,7 +47,7 @@ func (c *Client) Purge(ctx context.Context, recordType, id string, withCompartme
 		}
 	}
 	if err := json.Unmarshal(text, &receipt); err != nil {
-		return Purged{}, fmt.Errorf("read the receipt: %w", err)
+		return Purged{}, fmt.Errorf("decode the receipt of the purge of %s/%s: %w", recordType, id, err)
 	}
 	purged := Purged{Records: map[string]int{}}
 	for _, p := range receipt.Parameter {

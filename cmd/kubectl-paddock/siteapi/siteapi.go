@@ -54,7 +54,7 @@ func New(config Config) (*Client, error) {
 	if len(config.CertificateAuthorities) > 0 {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(config.CertificateAuthorities) {
-			return nil, errors.New("the file has no certificate in PEM")
+			return nil, errors.New("the file must have at least one certificate in PEM")
 		}
 		own := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // net/http defines its type
 		own.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
@@ -75,7 +75,7 @@ func (c *Client) AHDS(ctx context.Context, method, path string, query url.Values
 	if in != nil {
 		var err error
 		if body, err = json.Marshal(in); err != nil {
-			return fmt.Errorf("encode the request: %w", err)
+			return fmt.Errorf("encode the request %s %s: %w", method, path, err)
 		}
 	}
 	text, err := c.do(ctx, method, "/ahds/v1/"+path, query, body, "application/json")

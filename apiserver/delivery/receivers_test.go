@@ -39,7 +39,9 @@ type webhooks struct {
 	refusal error
 }
 
-func (w *webhooks) Webhook(context.Context, string) (Webhook, error) { return w.webhook, w.err }
+func (w *webhooks) Webhook(context.Context, string, time.Time) (Webhook, error) {
+	return w.webhook, w.err
+}
 
 func (w *webhooks) Disable(_ context.Context, _ Webhook, cause Cause, _ string) error {
 	w.mu.Lock()

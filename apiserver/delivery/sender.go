@@ -64,7 +64,7 @@ type attempter struct {
 
 // Attempt implements Attempter.
 func (a *attempter) Attempt(ctx context.Context, id string, event store.AcceptedEvent, attempts int) (Outcome, error) {
-	webhook, err := a.webhooks.Webhook(ctx, id)
+	webhook, err := a.webhooks.Webhook(ctx, id, event.Accepted)
 	attempt := Attempt{At: a.config.Now()}
 	var secret *SecretError
 	switch {

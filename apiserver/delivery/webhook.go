@@ -45,9 +45,9 @@ type Webhook struct {
 
 // Webhooks reads and disables the webhooks of one Site.
 type Webhooks interface {
-	// Webhook returns a webhook's settings. Errors: store.ErrNotFound, *SecretError. After any other
-	// error the settings may be available later.
-	Webhook(ctx context.Context, id string) (Webhook, error)
+	// Webhook returns a webhook's settings, to send an event that was accepted at a time. Errors:
+	// store.ErrNotFound, *SecretError. After any other error the settings may be available later.
+	Webhook(ctx context.Context, id string, accepted time.Time) (Webhook, error)
 	// Disable disables a webhook. It returns an error if the settings have changed since Webhook
 	// returned them. message is a readable description of the cause.
 	Disable(ctx context.Context, webhook Webhook, cause Cause, message string) error

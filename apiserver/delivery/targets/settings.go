@@ -13,14 +13,24 @@ import (
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/events/signing"
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 // defaultTimeout is the timeout of Webhooks that were created before the CRD had a default.
 const defaultTimeout = 15 * time.Second
 
-// Webhook implements delivery.Webhooks.
-func (s site) Webhook(ctx context.Context, id string) (delivery.Webhook, error) {
+// cacheDelay is more than the time by which the cache of Webhooks falls behind kube-apiserver.
+const cacheDelay = time.Minute
+
+// Webhook implements delivery.Webhooks. An event is accepted only for an active webhook. So if the
+// cache has no active webhook for an event that was accepted recently, the cache may be outdated, and
+// Webhook reads from kube-apiserver.
+func (s site) Webhook(ctx context.Context, id string, accepted time.Time) (delivery.Webhook, error) {
 	hook, err := s.find(ctx, id)
+	isRecent := s.options.Now().Sub(accepted) < cacheDelay
+	if isRecent && (errors.Is(err, store.ErrNotFound) || err == nil && !isActive(hook)) {
+		hook, err = s.findIn(ctx, s.live, id)
+	}
 	if err != nil {
 		return delivery.Webhook{}, err
 	}
@@ -38,6 +48,8 @@ func (s site) Webhook(ctx context.Context, id string) (delivery.Webhook, error) 
 	}
 	return settings, nil
 }
+
+func isActive(hook *v1alpha1.Webhook) bool { return hook.Spec.Active != nil && *hook.Spec.Active }
 
 // settingsOf returns the settings without the content of Secrets.
 func settingsOf(hook *v1alpha1.Webhook) delivery.Webhook {
@@ -63,7 +75,7 @@ func settingsOf(hook *v1alpha1.Webhook) delivery.Webhook {
 		settings.FailingSince = since.Time
 	}
 	switch {
-	case hook.Spec.Active == nil || !*hook.Spec.Active:
+	case !isActive(hook):
 		settings.Disabled = "the webhook is not active; set active to true to send events"
 	case hook.IsDisabled():
 		settings.Disabled = "the webhook was disabled: " + meta.FindStatusCondition(hook.Status.Conditions, v1alpha1.ConditionDisabled).Message

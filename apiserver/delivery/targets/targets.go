@@ -111,21 +111,27 @@ func idOf(object client.Object) string {
 // find returns a Webhook from the cache. It waits until the cache is complete, and fails before Run is
 // called. The caller must not change the Webhook. Errors: store.ErrNotFound, those of the cache.
 func (s site) find(ctx context.Context, id string) (*v1alpha1.Webhook, error) {
+	return s.findIn(ctx, s.hooks, id, client.MatchingFields{idIndex: id}, client.UnsafeDisableDeepCopy)
+}
+
+// findIn returns a Webhook from one of those that a reader lists. Errors: store.ErrNotFound, those of
+// the reader.
+func (s site) findIn(ctx context.Context, reader client.Reader, id string, options ...client.ListOption) (*v1alpha1.Webhook, error) {
 	list := &v1alpha1.WebhookList{}
-	if err := s.hooks.List(ctx, list, client.InNamespace(s.namespace), client.MatchingFields{idIndex: id}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := reader.List(ctx, list, append(options, client.InNamespace(s.namespace))...); err != nil {
 		return nil, fmt.Errorf("look up webhook %s: %w", id, err)
 	}
 	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp.IsZero() {
-			return &list.Items[i], nil
+		if hook := &list.Items[i]; idOf(hook) == id && hook.DeletionTimestamp.IsZero() {
+			return hook, nil
 		}
 	}
 	return nil, store.ErrNotFound
 }
 
 // Ordered reports whether a webhook of the namespace gets the events of a subject one at a time, in
-// order. It is false for a webhook that does not exist or cannot be read.
+// order. It is true for a webhook that the cache does not have, because the cache may be outdated.
 func (t *Targets) Ordered(namespace, id string) bool {
 	hook, err := site{t, namespace}.find(context.Background(), id)
-	return err == nil && hook.Spec.Ordering == v1alpha1.OrderingPerSubject
+	return err != nil || hook.Spec.Ordering == v1alpha1.OrderingPerSubject
 }

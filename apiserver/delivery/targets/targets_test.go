@@ -63,13 +63,16 @@ func idOf(hook *v1alpha1.Webhook) string {
 	return v1alpha1.ResourceID("webhooks", hook.Namespace, hook.Name)
 }
 
+// longAgo is when events were accepted that no cache can be too old for.
+var longAgo = time.Now().Add(-time.Hour)
+
 // settings returns what is known of a Webhook once its present generation is, with its Secrets.
 func settings(ctx context.Context, hook *v1alpha1.Webhook) (delivery.Webhook, error) {
 	GinkgoHelper()
 	var found delivery.Webhook
 	var err error
 	Eventually(func() int64 {
-		found, err = hooks.Site(hook.Namespace).Webhook(ctx, idOf(hook))
+		found, err = hooks.Site(hook.Namespace).Webhook(ctx, idOf(hook), longAgo)
 		var secret *delivery.SecretError
 		if errors.As(err, &secret) {
 			return secret.Webhook.Generation
@@ -114,11 +117,11 @@ var _ = Describe("The settings of a webhook", func() {
 			ID: idOf(hook), Generation: 1, URL: "https://example.org/hook", Delays: delivery.DefaultDelays, Timeout: 15 * time.Second,
 			Changed: hook.CreationTimestamp.Time,
 		}))
-		_, err = hooks.Site("elsewhere").Webhook(ctx, idOf(hook))
+		_, err = hooks.Site("elsewhere").Webhook(ctx, idOf(hook), longAgo)
 		Expect(err).To(MatchError(store.ErrNotFound))
 		Expect(admin.Delete(ctx, hook)).To(Succeed())
 		Eventually(func() error {
-			_, err := hooks.Site(namespace).Webhook(ctx, idOf(hook))
+			_, err := hooks.Site(namespace).Webhook(ctx, idOf(hook), longAgo)
 			return err
 		}).Should(MatchError(store.ErrNotFound))
 	})
@@ -166,7 +169,7 @@ var _ = Describe("The settings of a webhook", func() {
 	It("are not known before the Secrets of this generation are handed over", func(ctx SpecContext) {
 		hook := newHook(ctx, namespace)
 		problem := func() string {
-			_, err := hooks.Site(namespace).Webhook(ctx, idOf(hook))
+			_, err := hooks.Site(namespace).Webhook(ctx, idOf(hook), longAgo)
 			var secret *delivery.SecretError
 			switch {
 			case err == nil:
@@ -222,7 +225,7 @@ var _ = Describe("A webhook that is to be disabled", func() {
 	})
 	disabled := func(ctx context.Context) func() string {
 		return func() string {
-			found, err := hooks.Site(namespace).Webhook(ctx, idOf(hook))
+			found, err := hooks.Site(namespace).Webhook(ctx, idOf(hook), longAgo)
 			if err != nil {
 				return err.Error()
 			}
@@ -312,7 +315,7 @@ var _ = Describe("The health of webhooks", func() {
 		version := hook.ResourceVersion
 		handOver(ctx, hook, nil)
 		Eventually(func() string {
-			found, _ := hooks.Site(namespace).Webhook(ctx, idOf(hook))
+			found, _ := hooks.Site(namespace).Webhook(ctx, idOf(hook), longAgo)
 			return found.FailingSince.UTC().Format(time.RFC3339)
 		}).Should(Equal(at.Add(time.Minute).UTC().Format(time.RFC3339)))
 		report(map[string]delivery.Health{idOf(hook): {Pending: 3, LastSuccess: at, FailingSince: at.Add(time.Minute)}})

@@ -126,7 +126,7 @@ func newHTTPSReceivers(b *testing.B, count int) *httpsReceivers {
 }
 
 // Webhook implements delivery.Webhooks. The id is the index of the receiver.
-func (r *httpsReceivers) Webhook(_ context.Context, id string) (delivery.Webhook, error) {
+func (r *httpsReceivers) Webhook(_ context.Context, id string, _ time.Time) (delivery.Webhook, error) {
 	n, err := strconv.Atoi(id)
 	if err != nil {
 		return delivery.Webhook{}, err

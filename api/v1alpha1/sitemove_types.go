@@ -187,8 +187,9 @@ type MoveCopy struct {
 	// worker is the name of the API server that copies.
 	// +optional
 	Worker string `json:"worker,omitempty"`
-	// pass is the number of passes that the worker has begun in this phase. The first ones compare all
-	// records of both storages and copy those that differ, the others only records that have changed.
+	// pass is the number of passes that the worker has begun in its current attempt at the work of the
+	// phase. The first ones compare all records of both storages and copy those that differ, the others
+	// only records that have changed.
 	// +optional
 	Pass int32 `json:"pass,omitempty"`
 	// compared is the number of records, tombstones included, that the current pass has compared.
@@ -197,7 +198,7 @@ type MoveCopy struct {
 	// total is the number of live records of the site, which may be an estimate.
 	// +optional
 	Total int64 `json:"total,omitempty"`
-	// copied is the number of records copied by this worker, in all passes.
+	// copied is the number of records that this worker has copied in this phase, in all passes.
 	// +optional
 	Copied int64 `json:"copied,omitempty"`
 	// done is true if the API server has finished its work for phase.
@@ -211,7 +212,8 @@ type MoveCopy struct {
 	// counting would have taken longer than 5 s.
 	// +optional
 	Records int64 `json:"records,omitempty"`
-	// tombstones is the number of tombstones that each storage had at the end of the pause.
+	// tombstones is the number of tombstones that each storage had at the end of the pause. It is 0 if
+	// counting would have taken longer than 5 s.
 	// +optional
 	Tombstones int64 `json:"tombstones,omitempty"`
 	// digest is the SHA-256 of the list of all records and their newest versions, as of the last pass that
@@ -222,8 +224,9 @@ type MoveCopy struct {
 	// compared all records.
 	// +optional
 	Marks *MoveMarks `json:"marks,omitempty"`
-	// changesLost is true if it is not known which records have changed since marks. All records must be
-	// compared again, for which the move returns to Copying.
+	// changesLost is true if it is not known which records have changed since marks, or if the storages
+	// have different numbers of records. All records must be compared again, for which the move returns to
+	// Copying. After the third pause, the move is rolled back instead, or a rollback begins again later.
 	// +optional
 	ChangesLost bool `json:"changesLost,omitempty"`
 	// deliveries is the number of pending webhook deliveries that were copied.
@@ -307,8 +310,8 @@ type SiteMoveStatus struct {
 	// +optional
 	ResumedTime *metav1.MicroTime `json:"resumedTime,omitempty"`
 
-	// pauses is the number of pauses of writes in this direction. After the third one that ends because all
-	// records must be compared again, the move is rolled back.
+	// pauses is the number of pauses of writes in this direction. If all records must be compared again
+	// after the third one, the move is rolled back, or a rollback begins again later.
 	// +optional
 	Pauses int32 `json:"pauses,omitempty"`
 

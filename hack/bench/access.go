@@ -344,7 +344,7 @@ func (l *lockstep) end() {
 func preciselySpent(pid int) (time.Duration, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err == nil && len(threads) == 0 {
-		err = fmt.Errorf("process %d has no threads in /proc", pid)
+		err = fmt.Errorf("/proc/%d/task has no threads, so the process has ended", pid)
 	}
 	var all time.Duration
 	for _, thread := range threads {

@@ -142,7 +142,7 @@ func (o objects) create(ctx context.Context, n int) error {
 func (o objects) send(ctx context.Context, method, path, accept string, object []byte, want int) error {
 	answer, err := o.ask(ctx, method, path, accept, object, want)
 	if err == nil && method == http.MethodGet && strings.Contains(path, "limit") && bytes.Count(answer, []byte(`"name":"bench-`)) != listed {
-		err = fmt.Errorf("%s: not %d objects", path, listed)
+		err = fmt.Errorf("GET %s of %s: the response does not have %d objects named bench-*", path, o.groupVersion, listed)
 	}
 	return err
 }

@@ -179,10 +179,10 @@ func (r *overloadRow) tell(storage, limits string, capacity float64, sent int) e
 		failures = append(failures, fmt.Errorf("%s, %s: %d requests failed with %s, the first with: %w", storage, limits, r.others[kind], kind, err))
 	}
 	if r.noRetryAfter > 0 {
-		failures = append(failures, fmt.Errorf("%s, %s: %d responses have no Retry-After", storage, limits, r.noRetryAfter))
+		failures = append(failures, fmt.Errorf("%s, %s: %d responses with status 429 or 503 have no header Retry-After", storage, limits, r.noRetryAfter))
 	}
 	if r.recovered == 0 {
-		failures = append(failures, fmt.Errorf("%s, %s: no recovery", storage, limits))
+		failures = append(failures, fmt.Errorf("%s, %s: requests had not recovered %s after the overload", storage, limits, recoveryDeadline))
 	}
 	return errors.Join(failures...)
 }

@@ -146,7 +146,7 @@ func residentMemory(ctx context.Context, metrics string) (float64, error) {
 	}
 	found := memoryMetric.FindSubmatch(text)
 	if found == nil {
-		return 0, fmt.Errorf("%s does not tell the process's memory", metrics)
+		return 0, fmt.Errorf("%s has no metric process_resident_memory_bytes", metrics)
 	}
 	return strconv.ParseFloat(string(found[1]), 64)
 }

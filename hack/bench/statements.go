@@ -60,7 +60,7 @@ func (s *statements) of(call func() error) ([]statement, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil && len(s.sent) == 0 {
-		err = fmt.Errorf("the call sent no statement that can be seen")
+		err = fmt.Errorf("the call sent no statement to Postgres that the tracer has seen")
 	}
 	return s.sent, err
 }

@@ -50,7 +50,7 @@ type Options struct {
 // complete checks the options and fills in the defaults.
 func (o Options) complete() (Options, error) {
 	if o.Dir == "" {
-		return o, errors.New("start control plane: Options.Dir is empty: name a folder for its state")
+		return o, errors.New("start control plane: Options.Dir is empty: set it to a folder for the state")
 	}
 	var err error
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
@@ -61,7 +61,7 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.BinDir == "" {
 		if o.BinDir, err = module.Bin(); err != nil {
-			return o, fmt.Errorf("find the control plane's binaries: %w: set %s", err, binDirVariable)
+			return o, fmt.Errorf("find the control plane's binaries: %w: set %s to their folder", err, binDirVariable)
 		}
 	}
 	if o.BinDir, err = filepath.Abs(o.BinDir); err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-var errStopped = errors.New("the control plane was stopped: start it anew")
+var errStopped = errors.New("the control plane was stopped: start another one")
 
 // parentThread is an operating system thread that starts all children. Linux kills a child when the
 // thread that started it ends, even if the process goes on. This thread ends after the children, or

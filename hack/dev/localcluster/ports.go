@@ -61,7 +61,7 @@ func choosePorts(ctx context.Context, file string, wanted portSet) (portSet, err
 		// The port stays open until all three are chosen, so that no two are the same.
 		listener, err := awaitListen(ctx, *p.port)
 		if err != nil {
-			return portSet{}, fmt.Errorf("take port: %w: free it or choose another one (%s remembers those of the last start)",
+			return portSet{}, fmt.Errorf("take port: %w: free it, or choose another port (%s has the ports of the last start)",
 				err, file)
 		}
 		defer func() { _ = listener.Close() }()
@@ -118,7 +118,7 @@ func listen(port int) (net.Listener, error) {
 			return listener, nil
 		}
 	}
-	return nil, fmt.Errorf("find a free port: 100 ports between %d and %d are all taken", lowestPort, highestPort)
+	return nil, fmt.Errorf("find a free port: 100 ports between %d and %d are in use: end the programs that use them", lowestPort, highestPort)
 }
 
 func address(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

@@ -24,7 +24,7 @@ type Program struct {
 func (c *Cluster) StartProgram(ctx context.Context, program Program) (*Process, error) {
 	for _, p := range c.programs {
 		if p.name == program.Name {
-			return nil, fmt.Errorf("start %s: there is a program of that name: restart that one", program.Name)
+			return nil, fmt.Errorf("start %s: a program with this name is running: restart that program", program.Name)
 		}
 	}
 	if err := endOrphan(ctx, c.paths.child(program.Name), c.paths.root()); err != nil {

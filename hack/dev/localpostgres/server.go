@@ -81,7 +81,7 @@ type Server struct {
 func Start(ctx context.Context, options Options) (*Server, error) {
 	var err error
 	if options.Dir == "" {
-		return nil, errors.New("start postgres: Options.Dir is empty: name a folder for its state")
+		return nil, errors.New("start postgres: Options.Dir is empty: set it to a folder for the state")
 	}
 	if options.Dir, err = filepath.Abs(options.Dir); err != nil {
 		return nil, fmt.Errorf("start postgres: %w", err)

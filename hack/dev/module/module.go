@@ -24,7 +24,7 @@ func Bin() (string, error) {
 			return filepath.Join(dir, "bin"), nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("%s is not inside module %s", wd, path)
+			return "", fmt.Errorf("the working directory %s is not in a checkout of module %s; run the program in one", wd, path)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func render(chart string) ([]byte, error) {
 	before, rest, begun := bytes.Cut(readme, []byte(tableBegin))
 	_, after, ended := bytes.Cut(rest, []byte(tableEnd))
 	if !begun || !ended {
-		return nil, fmt.Errorf("%s: the table of values needs the line %q and after it the line %q", filepath.Join(chart, "README.md"), tableBegin, tableEnd)
+		return nil, fmt.Errorf("%s: the file must have the line %q and after it the line %q, which enclose the table of values", filepath.Join(chart, "README.md"), tableBegin, tableEnd)
 	}
 	var out bytes.Buffer
 	out.Write(before)

@@ -26,7 +26,7 @@ func parse(source []byte) ([]value, error) {
 		return nil, err
 	}
 	if len(document.Content) != 1 || document.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("it is not one mapping")
+		return nil, fmt.Errorf("the document must be one YAML mapping")
 	}
 	return collect("", document.Content[0])
 }

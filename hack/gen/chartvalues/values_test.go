@@ -119,7 +119,7 @@ func TestParse(t *testing.T) {
 			want:   []value{{path: "a", fallback: `{"b":"c"}`, text: "Labels."}},
 		},
 		"no comment":    {source: "a:\n  b: 1\n", refusal: "a.b has no comment"},
-		"not a mapping": {source: "- a\n", refusal: "not one mapping"},
+		"not a mapping": {source: "- a\n", refusal: "must be one YAML mapping"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func CheckVariables(t *testing.T, purposes map[string]string, folders ...string)
 			}
 			for _, name := range variablesOf(file) {
 				if purposes[name] == "" {
-					t.Errorf("%s reads the environment variable %s, which docs/reference does not have", path, name)
+					t.Errorf("%s reads the environment variable %s, which docs/reference does not describe; add its purpose to the argument purposes of CheckVariables", path, name)
 				}
 			}
 			return nil

@@ -75,7 +75,7 @@ func (r compartmentResource) membership(of string, programs []searchProgram) (me
 			return p.base == r.Code && p.code == param && p.kind == "reference" && slices.Contains(p.targets, of)
 		})
 		if !refers {
-			return m, fmt.Errorf("%s of %s is no parameter that refers to a %s", param, r.Code, of)
+			return m, fmt.Errorf("search parameter %s of %s does not refer to %s", param, r.Code, of)
 		}
 		m.params = append(m.params, param)
 	}

@@ -139,7 +139,7 @@ func load(path, folder string) (*definitions, error) {
 		return nil, err
 	}
 	if len(d.structures) == 0 || len(d.parameters) == 0 {
-		return nil, fmt.Errorf("%s holds %d structure definitions and %d search parameters", path, len(d.structures), len(d.parameters))
+		return nil, fmt.Errorf("%s has %d structure definitions and %d search parameters, want some of both", path, len(d.structures), len(d.parameters))
 	}
 	return d, d.addAdditions(filepath.Join(folder, additions))
 }

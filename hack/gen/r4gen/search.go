@@ -151,12 +151,12 @@ func (p searchParameter) compile(base string, rows []typeRow, byURL map[string]s
 		program.paths = append(program.paths, path)
 	}
 	if len(program.paths) == 0 {
-		return program, fmt.Errorf("its expression %q says nothing of %s", p.Expression, base)
+		return program, fmt.Errorf("no alternative of its expression %q begins with %s", p.Expression, base)
 	}
 	for _, c := range p.Component {
 		definition, ok := byURL[c.Definition]
 		if !ok {
-			return program, fmt.Errorf("its component %s is unknown", c.Definition)
+			return program, fmt.Errorf("the definition %s of its component is not a search parameter of the package", c.Definition)
 		}
 		path, _, err := parsePath(base+"."+c.Expression, base)
 		if err != nil {

@@ -95,7 +95,7 @@ func (s structure) types() ([]typeRow, error) {
 		parent, name := cut(definition.Path)
 		index, ok := at[parent]
 		if !ok {
-			return nil, fmt.Errorf("%s comes before %s", definition.Path, parent)
+			return nil, fmt.Errorf("element %s comes before its parent %s", definition.Path, parent)
 		}
 		if s.isComponent(i) {
 			at[definition.Path] = len(rows)
@@ -145,7 +145,7 @@ func (e elementDefinition) rows(name string, ord int, components map[string]int)
 		summary: e.IsSummary, modifier: e.IsModifier, valueSet: e.valueSet(),
 	}
 	if e.Min > 1 || e.Max != "1" && e.Max != "*" {
-		return nil, fmt.Errorf("the cardinality %d..%s is not provided for", e.Min, e.Max)
+		return nil, fmt.Errorf("the cardinality %d..%s is not supported", e.Min, e.Max)
 	}
 	if e.ContentReference != "" {
 		row.typeName = strings.TrimPrefix(e.ContentReference, "#")
@@ -157,7 +157,7 @@ func (e elementDefinition) rows(name string, ord int, components map[string]int)
 	}
 	base, isChoice := strings.CutSuffix(name, "[x]")
 	if !isChoice && len(e.Type) != 1 {
-		return nil, fmt.Errorf("it has %d types", len(e.Type))
+		return nil, fmt.Errorf("it has %d types, want one", len(e.Type))
 	}
 	var rows []elementRow
 	for _, use := range e.Type {
@@ -190,7 +190,7 @@ func (r *elementRow) setType(path string, use typeUse) error {
 	r.plain = r.plain || use.Code == "xhtml"
 	for _, profile := range use.Profile {
 		if profile != simpleQuantity {
-			return fmt.Errorf("the profile %s is not provided for", profile)
+			return fmt.Errorf("the profile %s is not supported", profile)
 		}
 		r.simple = true
 	}
@@ -200,7 +200,7 @@ func (r *elementRow) setType(path string, use typeUse) error {
 	for _, profile := range use.TargetProfile {
 		name, ok := strings.CutPrefix(profile, structurePrefix)
 		if !ok {
-			return fmt.Errorf("the target %s is not provided for", profile)
+			return fmt.Errorf("the target profile %s is not supported", profile)
 		}
 		if name == anyResource {
 			r.references = nil
@@ -261,7 +261,7 @@ func checkTypes(rows []typeRow) error {
 				element.typeName = "id" // R4 resource.html#id; the definition says string
 			}
 			if rows[i].kind != kindResource && element.ord == 0 && element.name != "id" {
-				return fmt.Errorf("the first element of %s is %s; the reader takes it for the id", rows[i].name, element.name)
+				return fmt.Errorf("the first element of %s is %s; the reader expects the id there", rows[i].name, element.name)
 			}
 			if !known[element.typeName] {
 				return fmt.Errorf("%s.%s has the unknown type %q", rows[i].name, element.name, element.typeName)

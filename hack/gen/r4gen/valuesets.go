@@ -75,10 +75,10 @@ func (d *definitions) expandOne(url string) (expansion, error) {
 	}
 	definition, ok := d.valueSets[url]
 	if !ok {
-		return e, errors.New("the package does not hold it")
+		return e, errors.New("the package does not have the value set")
 	}
 	if len(definition.Compose.Exclude) > 0 {
-		return e, errors.New("excluding codes is not provided for")
+		return e, errors.New("compose.exclude is not supported")
 	}
 	for _, include := range definition.Compose.Include {
 		found, err := d.included(include)
@@ -93,7 +93,7 @@ func (d *definitions) expandOne(url string) (expansion, error) {
 
 func (d *definitions) included(include include) ([]string, error) {
 	if len(include.Filter) > 0 || len(include.ValueSet) > 0 {
-		return nil, errors.New("filters and nested value sets are not provided for")
+		return nil, errors.New("compose.include.filter and compose.include.valueSet are not supported")
 	}
 	if len(include.Concept) > 0 {
 		return flatten(include.Concept), nil
@@ -103,7 +103,7 @@ func (d *definitions) included(include include) ([]string, error) {
 	}
 	system, ok := d.codeSystems[include.System]
 	if !ok || system.Content != "complete" {
-		return nil, fmt.Errorf("the package does not hold all codes of %s", include.System)
+		return nil, fmt.Errorf("the package does not have all codes of the code system %s", include.System)
 	}
 	return flatten(system.Concept), nil
 }

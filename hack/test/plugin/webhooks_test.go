@@ -68,7 +68,7 @@ var _ = Describe("webhooks", Ordered, func() {
 		got := run(ctx, webhooks("test")...)
 		Expect(got.code).To(Equal(1))
 		Expect(got.stdout).To(MatchRegexp(`failed +1 +status 418`))
-		Expect(got.stderr).To(HavePrefix("error: the receiver did not accept the event (status): "))
+		Expect(got.stderr).To(MatchRegexp(`^error: delivery \S+: the receiver did not accept the event \(status\): `))
 		failed := strings.Fields(strings.Split(got.stdout, "\n")[1])[0]
 		Eventually(tail).Within(patience).Should(gbytes.Say(failed + ` user\.created \S+ failed status 418`))
 

@@ -43,7 +43,7 @@ var _ = Describe("A release", func() {
 		run(ctx, "release", "push", "-registry", registry.Address+path, "-dir", second)
 		out, err := try(ctx, "release", "verify", "-registry", registry.Address+path, "-version", version, "-key", key+".pub")
 		Expect(err).To(HaveOccurred(), "unsigned images were accepted")
-		Expect(out).To(ContainSubstring("there is none"))
+		Expect(out).To(ContainSubstring("the registry lists no such statement"))
 	}, NodeTimeout(time.Minute))
 
 	It("is not pushed after a file was changed", func(ctx SpecContext) {

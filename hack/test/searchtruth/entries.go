@@ -49,7 +49,7 @@ func (t *Truth) entriesOf(resource []byte, answer string) ([]store.IndexValue, e
 		for _, pair := range pairs {
 			typ, ok := pair[0].(string)
 			if !ok {
-				return nil, fmt.Errorf("%v is no type", pair[0])
+				return nil, fmt.Errorf("%v is not the name of a type", pair[0])
 			}
 			c := conversion{parameter: parameter, resourceType: of.ResourceType, types: t.types}
 			c.convert(typ, pair[1])
@@ -118,7 +118,7 @@ func (c *conversion) convert(typ string, value any) {
 	case "BackboneElement":
 		c.component(value)
 	default:
-		panic("searchtruth: nothing is known of values of type " + typ)
+		panic("searchtruth: there is no conversion of values of type " + typ)
 	}
 }
 

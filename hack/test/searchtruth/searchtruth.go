@@ -72,7 +72,7 @@ func (t *Truth) Entries(ctx context.Context, resources [][]byte) ([][]store.Inde
 	all := make([][]store.IndexValue, len(resources))
 	for i, answer := range answers {
 		if all[i], err = t.entriesOf(resources[i], answer); err != nil {
-			return nil, fmt.Errorf("%w in %s", err, answer)
+			return nil, fmt.Errorf("%w in the line %s", err, answer)
 		}
 	}
 	return all, nil
@@ -91,7 +91,7 @@ func (t *Truth) run(ctx context.Context, program string, lines []string) ([]stri
 	}
 	answers := strings.Split(strings.TrimSuffix(string(output), "\n"), "\n")
 	if len(answers) != len(lines)-1 {
-		return nil, fmt.Errorf("node %s gave %d answers for %d lines", program, len(answers), len(lines)-1)
+		return nil, fmt.Errorf("node %s printed %d lines, want %d", program, len(answers), len(lines)-1)
 	}
 	return answers, nil
 }

@@ -52,11 +52,11 @@ func run(args []string) error {
 	}
 	seconds, err := strconv.ParseInt(*created, 10, 64)
 	if err != nil {
-		return fmt.Errorf("read -created: %w", err)
+		return fmt.Errorf("-created: want seconds since 1970: %w", err)
 	}
 	s.created = time.Unix(seconds, 0).UTC()
 	if *out == "" || s.name == "" || len(s.binaries)+len(s.roots) == 0 {
-		return fmt.Errorf("pack an image: -out, -name and a -binary or -root are needed")
+		return fmt.Errorf("-out, -name and at least one -binary or -root are required")
 	}
 	index, err := s.index()
 	if err != nil {
@@ -77,7 +77,7 @@ func pairs(into map[string]string) func(string) error {
 	return func(text string) error {
 		key, value, found := strings.Cut(text, "=")
 		if !found {
-			return fmt.Errorf("%q is not key=value", text)
+			return fmt.Errorf("%q must have the form key=value", text)
 		}
 		into[key] = value
 		return nil

@@ -128,7 +128,7 @@ func (s *storage) signInPage(w http.ResponseWriter, r *http.Request) {
 	id := r.URL.Query().Get("request")
 	found, err := s.signIn(id)
 	if err != nil {
-		http.Error(w, "there is no such request", http.StatusBadRequest)
+		http.Error(w, "no authorization request has this id; sign in again", http.StatusBadRequest)
 		return
 	}
 	s.mu.Lock()

@@ -28,7 +28,7 @@ type storage struct {
 	people  people
 }
 
-var errUnknownClient = errors.New("there is no such client")
+var errUnknownClient = errors.New("no client has this id")
 
 func (s *storage) client(id string) (client, error) {
 	s.mu.Lock()

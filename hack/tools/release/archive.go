@@ -79,7 +79,7 @@ func withArchive(archive string, use func(v1.ImageIndex) error) error {
 		return err
 	}
 	if len(manifest.Manifests) != 1 {
-		return fmt.Errorf("the archive has %d images, want one", len(manifest.Manifests))
+		return fmt.Errorf("%s has %d images, want one", archive, len(manifest.Manifests))
 	}
 	index, err := root.ImageIndex(manifest.Manifests[0].Digest)
 	if err != nil {

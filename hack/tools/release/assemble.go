@@ -118,7 +118,7 @@ func (a assembly) platforms(program string) ([]string, error) {
 	}
 	slices.Sort(found)
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s has no program %s for any platform", a.programs, program)
+		return nil, fmt.Errorf("no folder of %s has the program %s, such as linux-amd64/%[2]s", a.programs, program)
 	}
 	return found, nil
 }

@@ -71,7 +71,7 @@ func runPush(args []string) error {
 			return err
 		}
 	} else {
-		fmt.Fprintln(os.Stderr, "release: warning: without -key, nothing is signed")
+		fmt.Fprintln(os.Stderr, "release: warning: nothing is signed; set -key to sign the release")
 	}
 	for _, artifact := range p.contents.Artifacts {
 		if err := p.push(artifact); err != nil {
@@ -102,7 +102,7 @@ func (p pusher) push(a artifact) error {
 		return err
 	}
 	if pushed.Digest.String() != a.Digest {
-		return fmt.Errorf("the registry has %s, the release %s", pushed.Digest, a.Digest)
+		return fmt.Errorf("the registry has digest %s of the tag %s, want %s as in %s; push the release again", pushed.Digest, tag.TagStr(), a.Digest, contentsFile)
 	}
 	fmt.Printf("%s@%s\n", tag, a.Digest)
 	if p.keys == nil {

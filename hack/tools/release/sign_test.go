@@ -81,7 +81,7 @@ func testSignatures(t *testing.T, options ...registry.Option) {
 		err  error
 		want string
 	}{
-		"no signature":                    {verifyBy("key", unsigned), "there is none"},
+		"no signature":                    {verifyBy("key", unsigned), "the registry lists no such statement"},
 		"a signature by another key":      {verifyBy("key", signedByOther), "has no statement"},
 		"another key":                     {verifyBy("other", signed), "has no statement"},
 		"the signature of another digest": {verifyBy("key", replayed), "has no statement"},

@@ -138,12 +138,12 @@ func verifyChecksums(dir string) error {
 	for line := range strings.Lines(string(listed)) {
 		sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		if sums[file] != sum {
-			return fmt.Errorf("%s has another checksum than in %s", file, checksumsFile)
+			return fmt.Errorf("%s has another checksum than %s lists; download the release again", filepath.Join(dir, file), checksumsFile)
 		}
 		delete(sums, file)
 	}
 	for file := range sums {
-		return fmt.Errorf("%s is not in %s", file, checksumsFile)
+		return fmt.Errorf("%s is not listed in %s; remove the file", filepath.Join(dir, file), checksumsFile)
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ func (v verifier) verifyArtifact(path, expected string) error {
 		return err
 	}
 	if expected != "" && found.Digest.String() != expected {
-		return fmt.Errorf("the registry has %s, the release %s", found.Digest, expected)
+		return fmt.Errorf("the registry has digest %s of the tag %s, want %s as in the files of -dir; download the release again", found.Digest, tagOf(v.version), expected)
 	}
 	if err := v.verifyStatements(repository, found.Digest, slsa.PredicateSLSAProvenance); err != nil {
 		return err
@@ -236,9 +236,9 @@ func (v verifier) verifyStatements(repository name.Repository, digest v1.Hash, p
 	}
 	for predicate, reason := range missing {
 		if reason == nil {
-			reason = errors.New("there is none")
+			reason = errors.New("the registry lists no such statement")
 		}
-		return fmt.Errorf("%s@%s has no statement %s that verifies: %w", repository, digest, predicate, reason)
+		return fmt.Errorf("%s@%s has no statement %s that the key has signed: %w", repository, digest, predicate, reason)
 	}
 	fmt.Printf("%s@%s: %s and %s verified\n", repository, digest, signPredicate, predicateType)
 	return nil

@@ -131,7 +131,7 @@ func group(ops []Operation, readings []Reading) (map[string]*record, []Violation
 		if op.Record == "" {
 			homes := shown[op.Token]
 			if len(homes) > 1 {
-				violations = append(violations, Violation{Doubled, homes[0], fmt.Sprintf("the one write of %s is in the records %v", op.Token, homes)})
+				violations = append(violations, Violation{Doubled, homes[0], fmt.Sprintf("the content of one write, %s, is in the records %v", op.Token, homes)})
 			}
 			if len(homes) == 0 {
 				continue

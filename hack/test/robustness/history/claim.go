@@ -31,7 +31,7 @@ func exclusion(records map[string]*record) []Violation {
 		for _, held := range claims[line] {
 			for _, got := range claims[line] {
 				if held.of != got.of && held.from < got.op.Start && !held.of.mayGiveUp(line, held.op, got.from) {
-					found = append(found, held.of.violation(DoubleBooked, "%s, holds %s, and so does %s", held.op, line, got.op))
+					found = append(found, held.of.violation(DoubleBooked, "%s is held both by (%s) and by (%s)", line, held.op, got.op))
 				}
 			}
 		}
@@ -54,7 +54,7 @@ func uniqueness(records map[string]*record) []Violation {
 				continue
 			}
 			if other, again := made[op.Criteria]; again {
-				found = append(found, r.violation(Doubled, "%s, and %s too, were created under %s", name, other, op.Criteria))
+				found = append(found, r.violation(Doubled, "%s and %s were both created under the criteria %s", name, other, op.Criteria))
 			}
 			made[op.Criteria] = name
 		}

@@ -17,11 +17,11 @@ func winners(r *record) []Violation {
 		}
 		if op.If.Version != 0 {
 			if op.Version != op.If.Version+1 {
-				found = append(found, r.violation(WrongWinner, "%s", op))
+				found = append(found, r.violation(WrongWinner, "%s, want version %d", op, op.If.Version+1))
 			}
 			this := prize{op.UID, op.If.Version}
 			if other := won[this]; other != nil {
-				found = append(found, r.violation(WrongWinner, "%s, and %s", other, op))
+				found = append(found, r.violation(WrongWinner, "both were acknowledged: (%s) and (%s)", other, op))
 			}
 			won[this] = op
 		}
@@ -30,7 +30,7 @@ func winners(r *record) []Violation {
 			// A Put on a version may also replace the version that deleted the record.
 			fits := before.Deleted == op.If.Absent || op.Kind == Put && op.If.Version != 0
 			if ok && r.mustShow(reading, op) && !fits {
-				found = append(found, r.violation(WrongWinner, "%s, but before: %s", op, describe(before, ok)))
+				found = append(found, r.violation(WrongWinner, "(%s) was acknowledged, but of the version before: %s", op, describe(before, ok)))
 			}
 		}
 	}

@@ -31,7 +31,7 @@ func order(r *record) []Violation {
 			level := events[from:to]
 			for i := range level {
 				if latest != nil && level[i].end < latest.start {
-					found = append(found, r.violation(Reordered, "%s, was over before %s", level[i].op, latest.op))
+					found = append(found, r.violation(Reordered, "(%s) ended before the start of (%s), which has a lower version", level[i].op, latest.op))
 				}
 				found = append(found, r.foreseen(level, &level[i])...)
 			}
@@ -55,7 +55,7 @@ func (r *record) foreseen(level []event, made *event) []Violation {
 	var found []Violation
 	for i := range level {
 		if level[i].end < made.start {
-			found = append(found, r.violation(Reordered, "%s, saw what was only written by %s", level[i].op, made.op))
+			found = append(found, r.violation(Reordered, "(%s) ended before the start of (%s), which wrote the version that it saw", level[i].op, made.op))
 		}
 	}
 	return found

@@ -14,7 +14,7 @@ func presence(r *record) []Violation {
 			}
 			v, ok := reading.at(op.Version)
 			if !ok || v.UID != op.UID || v.Token != op.Token || v.Deleted != (op.Kind == Delete) {
-				found = append(found, r.violation(Lost, "%s, is not there: %s", op, describe(v, ok)))
+				found = append(found, r.violation(Lost, "the version of (%s) is missing: %s", op, describe(v, ok)))
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func reads(r *record) []Violation {
 			}
 			v, ok := reading.at(op.Version)
 			if !ok || v.UID != op.UID || v.Token != op.Token || v.Deleted != deleted {
-				found = append(found, r.violation(Lost, "%s, is not there: %s", op, describe(v, ok)))
+				found = append(found, r.violation(Lost, "the version of (%s) is missing: %s", op, describe(v, ok)))
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func deletions(r *record) []Violation {
 				continue
 			}
 			if left--; left < 0 {
-				found = append(found, r.violation(Unexplained, "version %d is a deletion that nobody asked for", v.Number))
+				found = append(found, r.violation(Unexplained, "version %d is a deletion, but no Delete explains it", v.Number))
 			}
 		}
 	}
@@ -137,19 +137,19 @@ func agreement(r *record) []Violation {
 		}
 	}
 	if first == nil {
-		found = append(found, r.violation(Unread, "nobody read its history in the end"))
+		found = append(found, r.violation(Unread, "there is no final reading of its history"))
 	}
 	return found
 }
 
 func (r *record) compare(a, b *Reading) []Violation {
 	if len(a.Versions) != len(b.Versions) {
-		return []Violation{r.violation(Disagreement, "%s sees %d versions, %s sees %d", a.By, len(a.Versions), b.By, len(b.Versions))}
+		return []Violation{r.violation(Disagreement, "%s reads %d versions, and %s reads %d", a.By, len(a.Versions), b.By, len(b.Versions))}
 	}
 	for i, v := range a.Versions {
 		w := b.Versions[i]
 		if v.Number != w.Number || v.UID != w.UID || v.Token != w.Token || v.Deleted != w.Deleted || !v.Updated.Equal(w.Updated) {
-			return []Violation{r.violation(Disagreement, "%s sees %+v, %s sees %+v", a.By, v, b.By, w)}
+			return []Violation{r.violation(Disagreement, "%s reads %+v, and %s reads %+v", a.By, v, b.By, w)}
 		}
 	}
 	return nil

@@ -27,15 +27,15 @@ func CheckSearch(search Search, readings []Reading) []Violation {
 		r := &record{name: reading.Record}
 		switch {
 		case !ok:
-			found = append(found, r.violation(WrongSearch, "%s does not find version %d, which %s reads", search.By, newest.Number, reading.By))
+			found = append(found, r.violation(WrongSearch, "%s does not find the record, of which %[3]s reads version %[2]d", search.By, newest.Number, reading.By))
 		case hit.Number != newest.Number || hit.Token != newest.Token || hit.Damage != "":
-			found = append(found, r.violation(WrongSearch, "%s finds %+v, %s reads %+v", search.By, hit, reading.By, newest))
+			found = append(found, r.violation(WrongSearch, "%s finds %+v, but %s reads %+v", search.By, hit, reading.By, newest))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(search.Found)) {
 		if !live[name] {
 			r := &record{name: name}
-			found = append(found, r.violation(WrongSearch, "%s finds version %d of what nobody reads", search.By, search.Found[name].Number))
+			found = append(found, r.violation(WrongSearch, "%s finds version %d of the record, which no final reading has as live", search.By, search.Found[name].Number))
 		}
 	}
 	return found

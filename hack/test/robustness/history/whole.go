@@ -13,14 +13,14 @@ func wholeness(r *record) []Violation {
 		for _, v := range reading.Versions {
 			switch {
 			case v.Number <= number:
-				found = append(found, r.violation(Doubled, "version %d comes again after version %d", v.Number, number))
+				found = append(found, r.violation(Doubled, "version %d follows version %d, want a higher one", v.Number, number))
 			case v.Number > number+1 && !r.torn(reading):
-				found = append(found, r.violation(Missing, "version %d follows version %d", v.Number, number))
+				found = append(found, r.violation(Missing, "version %d follows version %d, so versions between them are missing", v.Number, number))
 			case v.Deleted && deleted && v.Number == number+1:
-				found = append(found, r.violation(Unexplained, "version %d deletes what is not there", v.Number))
+				found = append(found, r.violation(Unexplained, "version %d deletes a record that does not exist", v.Number))
 			}
 			if !v.Updated.After(updated) {
-				found = append(found, r.violation(Reordered, "version %d is not later than the one before", v.Number))
+				found = append(found, r.violation(Reordered, "version %d is not later than version %d", v.Number, number))
 			}
 			if v.Damage != "" {
 				found = append(found, r.violation(HalfWritten, "version %d: %s", v.Number, v.Damage))
@@ -42,7 +42,7 @@ func content(r *record) []Violation {
 				continue
 			}
 			if first, again := numbers[v.Token]; again {
-				found = append(found, r.violation(Doubled, "the one write of %s is in the versions %d and %d", v.Token, first, v.Number))
+				found = append(found, r.violation(Doubled, "the content of one write, %s, is in the versions %d and %d", v.Token, first, v.Number))
 			}
 			numbers[v.Token] = v.Number
 			found = append(found, r.writtenBySomebody(v.Token, v.Number)...)
@@ -57,11 +57,11 @@ func (r *record) writtenBySomebody(token string, number int64) []Violation {
 	writer := r.writers[token]
 	switch {
 	case writer == nil:
-		return []Violation{r.violation(Foreign, "version %d holds %q, which nobody wrote", number, token)}
+		return []Violation{r.violation(Foreign, "version %d has the content %q, which no operation wrote", number, token)}
 	case writer.Outcome == Refused:
-		return []Violation{r.violation(Landed, "version %d is that of %s", number, writer)}
+		return []Violation{r.violation(Landed, "version %d is the write of (%s), which was refused", number, writer)}
 	case writer.Record != "" && writer.Record != r.name:
-		return []Violation{r.violation(Foreign, "version %d is that of %s", number, writer)}
+		return []Violation{r.violation(Foreign, "version %d is the write of (%s), which is of another record", number, writer)}
 	}
 	return nil
 }

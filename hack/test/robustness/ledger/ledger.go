@@ -43,7 +43,7 @@ func (r Row) line() string {
 func parse(line string) (Row, error) {
 	columns := strings.Split(line, "\t")
 	if len(columns) != strings.Count(header, "\t")+1 {
-		return Row{}, fmt.Errorf("%d columns, want those of the first line", len(columns))
+		return Row{}, fmt.Errorf("got %d columns, want the %d of the first line", len(columns), strings.Count(header, "\t")+1)
 	}
 	seed, seedErr := strconv.ParseUint(columns[1], 10, 64)
 	operations, operationsErr := strconv.Atoi(columns[6])
@@ -51,7 +51,7 @@ func parse(line string) (Row, error) {
 		return Row{}, err
 	}
 	if columns[5] != Passed && columns[5] != Failed {
-		return Row{}, fmt.Errorf("verdict %q, want %s or %s", columns[5], Passed, Failed)
+		return Row{}, fmt.Errorf("column verdict is %q, want %s or %s", columns[5], Passed, Failed)
 	}
 	return Row{columns[0], seed, columns[2], columns[3], columns[4], columns[5], operations}, nil
 }
@@ -69,7 +69,7 @@ func Open(path, code string) (*Ledger, error) {
 	l := &Ledger{path: path, code: code}
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the ledger: %w", err)
+		return nil, fmt.Errorf("read the ledger %s: %w", path, err)
 	}
 	kept := []byte(header)
 	number := 0
@@ -77,7 +77,7 @@ func Open(path, code string) (*Ledger, error) {
 		number++
 		if number == 1 {
 			if line != header {
-				return nil, fmt.Errorf("read the ledger %s: the first line is %q, want the names of the columns", path, line)
+				return nil, fmt.Errorf("read the ledger %s: the first line is %q, want %q", path, line, header)
 			}
 			continue
 		}
@@ -92,7 +92,7 @@ func Open(path, code string) (*Ledger, error) {
 	}
 	if !bytes.Equal(kept, content) {
 		if err := os.WriteFile(path, kept, 0o644); err != nil {
-			return nil, fmt.Errorf("write the ledger: %w", err)
+			return nil, fmt.Errorf("write the ledger %s: %w", path, err)
 		}
 	}
 	return l, nil
@@ -104,11 +104,11 @@ func (l *Ledger) Append(row Row) error {
 	l.rows = append(l.rows, row)
 	file, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
-		return fmt.Errorf("write the ledger: %w", err)
+		return fmt.Errorf("write the ledger %s: %w", l.path, err)
 	}
 	_, err = file.WriteString(row.line())
 	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("write the ledger: %w", err)
+		return fmt.Errorf("write the ledger %s: %w", l.path, err)
 	}
 	return nil
 }

@@ -67,9 +67,9 @@ func TestInvalidLedger(t *testing.T) {
 	const header = "engine\tseed\tcommit\tcode\tfaults\tverdict\toperations\n"
 	for content, want := range map[string]string{
 		"nothing\n":             "the first line",
-		header + "cluster\t1\n": "line 2: 2 columns",
+		header + "cluster\t1\n": "line 2: got 2 columns",
 		header + "cluster\tx\tc\tc\tf\tpassed\t1\n": "line 2",
-		header + "cluster\t1\tc\tc\tf\tmaybe\t1\n":  `line 2: verdict "maybe"`,
+		header + "cluster\t1\tc\tc\tf\tmaybe\t1\n":  `line 2: column verdict is "maybe"`,
 	} {
 		path := filepath.Join(t.TempDir(), "ledger.tsv")
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {

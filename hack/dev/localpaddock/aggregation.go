@@ -96,7 +96,7 @@ func (a *aggregation) register(ctx context.Context, p *Paddock) error {
 func (a *aggregation) awaitDiscovery(ctx context.Context, p *Paddock) error {
 	client, err := discovery.NewDiscoveryClientForConfig(p.cluster.Config())
 	if err != nil {
-		return fmt.Errorf("make a client: %w", err)
+		return fmt.Errorf("create a client of kube-apiserver: %w", err)
 	}
 	wanted := schema.GroupVersion{Group: a.apiService.Spec.Group, Version: a.apiService.Spec.Version}
 	var last error

@@ -184,7 +184,7 @@ func newCallers(cluster *localcluster.Cluster) (callers, error) {
 			return callers{}, err
 		}
 		if clients[i], err = dynamic.NewForConfig(config); err != nil {
-			return callers{}, fmt.Errorf("make a client: %w", err)
+			return callers{}, fmt.Errorf("create a client of kube-apiserver: %w", err)
 		}
 	}
 	return callers{clients[0], clients[1], clients[2], clients[3]}, nil
@@ -193,7 +193,7 @@ func newCallers(cluster *localcluster.Cluster) (callers, error) {
 func create(ctx context.Context, c dynamic.Interface, resource, manifest string, dryRun ...string) error {
 	object := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal([]byte(manifest), object); err != nil {
-		return fmt.Errorf("read a probe: %w", err)
+		return fmt.Errorf("parse the manifest of a probe: %w", err)
 	}
 	resources := c.Resource(object.GroupVersionKind().GroupVersion().WithResource(resource)).Namespace(object.GetNamespace())
 	_, err := resources.Create(ctx, object, metav1.CreateOptions{DryRun: dryRun})

@@ -67,12 +67,12 @@ func (r *reader) resource(f *frame, e *element) bool {
 	name, ok := resourceTypeOf(r.body[r.offset()-1:])
 	if !ok {
 		return r.reportBelow("resourceType", IssueRequired, CodeMissingElement,
-			"resourceType is missing or not a string; send the type of the resource") && r.skipMembers() && r.closeObject()
+			"resourceType is missing or not a string; send the name of a type, such as Patient") && r.skipMembers() && r.closeObject()
 	}
 	typ, ok := resourceNamed(name)
 	if !ok {
 		return r.reportBelow("resourceType", IssueValue, CodeUnknownType,
-			Quote(string(name))+" is not a resource type of R4") && r.skipMembers() && r.closeObject()
+			Quote(string(name))+" is not a resource type of R4; send the name of a type, such as Patient") && r.skipMembers() && r.closeObject()
 	}
 	if e.name != "contained" {
 		outer := r.scope
@@ -195,7 +195,7 @@ func (s *scope) checkTarget(reference localReference, i int, found bool) Issue {
 	if typ := s.contained[i].typ; !isTarget(reference.targets, typ) {
 		return Issue{
 			Severity: SeverityError, Type: IssueValue, Code: CodeWrongReferenceType,
-			Diagnostics: "the reference is to a " + types[typ].name + "; " + describeTargets(reference.targets),
+			Diagnostics: "the target has the type " + types[typ].name + "; " + describeTargets(reference.targets),
 		}
 	}
 	return Issue{}

@@ -67,7 +67,7 @@ func (r *reader) add(issue Issue) bool {
 	if len(r.issues) == maxIssues {
 		r.issues[maxIssues-1] = Issue{
 			Severity: SeverityError, Type: IssueStructure, Code: CodeTooManyIssues,
-			Diagnostics: fmt.Sprintf("there are more than %d issues; correct these to see the others", maxIssues-1),
+			Diagnostics: fmt.Sprintf("the body has more than %d issues; correct those that are listed to see the rest", maxIssues-1),
 		}
 		return false
 	}

@@ -118,13 +118,13 @@ var invariants = [numTypes][]invariant{
 		},
 	}),
 	typeDataRequirementCodeFilter: {{
-		"drq-1", "a code filter must have either a path or a searchParam",
+		"drq-1", "a code filter must have either a path or a searchParam, not both",
 		func(o object) bool {
 			return o.has(bitDataRequirementCodeFilterPath) != o.has(bitDataRequirementCodeFilterSearchParam)
 		},
 	}},
 	typeDataRequirementDateFilter: {{
-		"drq-2", "a date filter must have either a path or a searchParam",
+		"drq-2", "a date filter must have either a path or a searchParam, not both",
 		func(o object) bool {
 			return o.has(bitDataRequirementDateFilterPath) != o.has(bitDataRequirementDateFilterSearchParam)
 		},
@@ -149,7 +149,7 @@ var invariants = [numTypes][]invariant{
 		},
 	}},
 	typeGroup: {{
-		"grp-1", "only a group that is actual can have members",
+		"grp-1", "a group can have members only if its element actual is true",
 		func(o object) bool { return !o.has(bitGroupMember) || string(o.raw(bitGroupActual)) == "true" },
 	}},
 	typeMeta: {
@@ -170,7 +170,7 @@ var invariants = [numTypes][]invariant{
 			return o.hasAny(bitPatientContactName | bitPatientContactTelecom | bitPatientContactAddress | bitPatientContactOrganization)
 		},
 	}},
-	typePeriod: {{"per-1", "the start must not be after the end", startsBeforeEnd}},
+	typePeriod: {{"per-1", "the start of a period must not be after its end", startsBeforeEnd}},
 	typeQuantity: append(quantity, invariant{
 		"sqty-1", "a quantity cannot have a comparator here",
 		func(o object) bool {
@@ -178,7 +178,7 @@ var invariants = [numTypes][]invariant{
 			return !o.has(bitQuantityComparator) || at == nil || at.is&simple == 0
 		},
 	}),
-	typeRange: {{"rng-2", "low must not be above high", isOrdered}},
+	typeRange: {{"rng-2", "the low of a range must not be above its high", isOrdered}},
 	typeRatio: {{
 		"rat-1", "a ratio must have a numerator and a denominator, or neither and extensions instead",
 		func(o object) bool {
@@ -186,23 +186,23 @@ var invariants = [numTypes][]invariant{
 		},
 	}},
 	typeTimingRepeat: {
-		{"tim-1", "a duration must have a durationUnit", with(bitTimingRepeatDuration, bitTimingRepeatDurationUnit)},
-		{"tim-2", "a period must have a periodUnit", with(bitTimingRepeatPeriod, bitTimingRepeatPeriodUnit)},
-		{"tim-4", "a duration must not be negative", isNotNegative(bitTimingRepeatDuration)},
-		{"tim-5", "a period must not be negative", isNotNegative(bitTimingRepeatPeriod)},
-		{"tim-6", "a periodMax must have a period", with(bitTimingRepeatPeriodMax, bitTimingRepeatPeriod)},
-		{"tim-7", "a durationMax must have a duration", with(bitTimingRepeatDurationMax, bitTimingRepeatDuration)},
-		{"tim-8", "a countMax must have a count", with(bitTimingRepeatCountMax, bitTimingRepeatCount)},
-		{"tim-9", "an offset must have a when other than C, CM, CD and CV", isOffsetFromEvent},
-		{"tim-10", "there can be a timeOfDay or a when, not both", func(o object) bool {
+		{"tim-1", "a timing with a duration must have a durationUnit", with(bitTimingRepeatDuration, bitTimingRepeatDurationUnit)},
+		{"tim-2", "a timing with a period must have a periodUnit", with(bitTimingRepeatPeriod, bitTimingRepeatPeriodUnit)},
+		{"tim-4", "the duration of a timing must not be negative", isNotNegative(bitTimingRepeatDuration)},
+		{"tim-5", "the period of a timing must not be negative", isNotNegative(bitTimingRepeatPeriod)},
+		{"tim-6", "a timing with a periodMax must have a period", with(bitTimingRepeatPeriodMax, bitTimingRepeatPeriod)},
+		{"tim-7", "a timing with a durationMax must have a duration", with(bitTimingRepeatDurationMax, bitTimingRepeatDuration)},
+		{"tim-8", "a timing with a countMax must have a count", with(bitTimingRepeatCountMax, bitTimingRepeatCount)},
+		{"tim-9", "a timing with an offset must have a when, which must not be C, CM, CD or CV", isOffsetFromEvent},
+		{"tim-10", "a timing must not have both a timeOfDay and a when", func(o object) bool {
 			return !o.has(bitTimingRepeatTimeOfDay | bitTimingRepeatWhen)
 		}},
 	},
 	typeTriggerDefinition: {
-		{"trd-1", "a trigger has a timing or data, not both", func(o object) bool {
+		{"trd-1", "a trigger must not have both a timing and data", func(o object) bool {
 			return !o.has(bitTriggerDefinitionData | bitTriggerDefinitionTiming)
 		}},
-		{"trd-2", "a condition must have data", with(bitTriggerDefinitionCondition, bitTriggerDefinitionData)},
-		{"trd-3", "a named-event must have a name, a periodic trigger a timing, a data event data", isCompleteTrigger},
+		{"trd-2", "a trigger with a condition must have data", with(bitTriggerDefinitionCondition, bitTriggerDefinitionData)},
+		{"trd-3", "a trigger must have a name if its type is named-event, a timing if its type is periodic, and data if its type starts with data-", isCompleteTrigger},
 	},
 }

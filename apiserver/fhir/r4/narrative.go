@@ -56,21 +56,21 @@ type narrative struct {
 func checkNarrative(text []byte) (invariant, problem string) {
 	n := narrative{rest: bytes.Trim(text, " \t\r\n"), open: make([][]byte, 0, 16)}
 	if !isXMLText(text) {
-		return invariantXHTML, "the narrative has a character that XML does not allow; remove it"
+		return invariantXHTML, "the narrative has a control character or another character that XML 1.0 does not allow; remove it"
 	}
 	if !bytes.HasPrefix(n.rest, []byte("<div")) {
-		return invariantXHTML, "a narrative must be one div element"
+		return invariantXHTML, "the narrative must be one div element; send <div xmlns=\"" + xhtmlNamespace + "\">…</div>"
 	}
 	for len(n.rest) > 0 {
 		if problem := n.next(); problem != "" {
 			return invariantXHTML, "the narrative is not the XHTML that R4 allows: " + problem
 		}
 		if len(n.open) == 0 && len(n.rest) > 0 {
-			return invariantXHTML, "the narrative has text after its div element"
+			return invariantXHTML, "the narrative has text after its div element; move it into the div"
 		}
 	}
 	if len(n.open) > 0 {
-		return invariantXHTML, "the narrative is not the XHTML that R4 allows: the element " + Quote(string(n.open[len(n.open)-1])) + " is not closed"
+		return invariantXHTML, "the narrative is not the XHTML that R4 allows: the element " + Quote(string(n.open[len(n.open)-1])) + " has no end tag; add it"
 	}
 	if !n.hasContent {
 		return invariantContent, "the narrative must have text or an image"
@@ -91,7 +91,7 @@ func (n *narrative) next() (problem string) {
 	case bytes.HasPrefix(n.rest, []byte("<![CDATA[")):
 		return n.cdata()
 	case len(n.rest) > 1 && (n.rest[1] == '!' || n.rest[1] == '?'):
-		return "it has a declaration or processing instruction, which is not allowed"
+		return "it has a declaration or processing instruction, which is not allowed; remove it"
 	default:
 		return n.startTag()
 	}
@@ -115,7 +115,7 @@ func (n *narrative) comment() (problem string) {
 	}
 	rest, ok := bytes.CutPrefix(n.rest, []byte(">"))
 	if !ok {
-		return "a comment contains two hyphens"
+		return "a comment contains two hyphens in a row; remove one"
 	}
 	n.rest = rest
 	return ""
@@ -124,7 +124,7 @@ func (n *narrative) comment() (problem string) {
 func (n *narrative) skipPast(start, end string) (problem string) {
 	_, after, ok := bytes.Cut(n.rest[len(start):], []byte(end))
 	if !ok {
-		return strconv.Quote(start) + " has no end"
+		return strconv.Quote(start) + " has no end; add " + strings.TrimSuffix(end, ">") + ">"
 	}
 	n.rest = after
 	return ""
@@ -140,7 +140,7 @@ func (n *narrative) text() (problem string) {
 		return "it has a ]]> outside a CDATA section; write ]]&gt;"
 	}
 	if problem := checkEntities(text); problem != "" {
-		return problem
+		return "it " + problem
 	}
 	n.hasContent = n.hasContent || hasText(text)
 	return ""
@@ -166,7 +166,7 @@ func (n *narrative) endTag() (problem string) {
 	n.rest = bytes.TrimLeft(n.rest[2+len(name):], " \t\r\n")
 	last := len(n.open) - 1
 	if len(n.rest) == 0 || n.rest[0] != '>' || last < 0 || !bytes.Equal(n.open[last], name) {
-		return "the end tag of " + Quote(string(name)) + " does not match an open element"
+		return "the end tag of " + Quote(string(name)) + " does not match the element that is open there; correct or remove it"
 	}
 	n.rest, n.open = n.rest[1:], n.open[:last]
 	return ""
@@ -188,10 +188,10 @@ const maxNesting = 128
 func (n *narrative) startTag() (problem string) {
 	name := n.name(1)
 	if !narrativeElements[string(name)] {
-		return "the element " + Quote(string(name)) + " is not allowed"
+		return "the element " + Quote(string(name)) + " is not allowed; remove it"
 	}
 	if len(n.open) == maxNesting {
-		return "its elements are nested deeper than 128 levels"
+		return "its elements are nested deeper than " + strconv.Itoa(maxNesting) + " levels; send fewer levels"
 	}
 	n.hasContent = n.hasContent || string(name) == "img"
 	n.rest = n.rest[1+len(name):]
@@ -209,18 +209,18 @@ func (n *narrative) startTag() (problem string) {
 			n.open = append(n.open, name)
 			return problem
 		case spaced == len(n.rest):
-			return "the tag of " + Quote(string(name)) + " is not well-formed"
+			return "the tag of " + Quote(string(name)) + " is not well-formed; separate its attributes by spaces and end it with > or />"
 		}
 		attribute, problem := n.attribute(name)
 		if problem != "" {
 			return problem
 		}
 		if slices.ContainsFunc(attributes, func(a []byte) bool { return bytes.Equal(a, attribute) }) {
-			return "the attribute " + Quote(string(attribute)) + " is repeated"
+			return attributeOf(attribute, name) + " is repeated; send it once"
 		}
 		attributes = append(attributes, attribute)
 		if len(attributes) > len(narrativeAttributes) {
-			return "an element has too many attributes"
+			return "the element " + Quote(string(name)) + " has more than " + strconv.Itoa(len(narrativeAttributes)) + " attributes; remove some"
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (n *narrative) checkRoot(name []byte, attributes [][]byte) (problem string)
 		return ""
 	}
 	if string(name) != "div" {
-		return "it must be one div element"
+		return "it must be one div element, not " + Quote(string(name))
 	}
 	if !slices.ContainsFunc(attributes, func(a []byte) bool { return string(a) == "xmlns" }) {
 		return `its div must have xmlns="` + xhtmlNamespace + `"`
@@ -243,29 +243,39 @@ func (n *narrative) checkRoot(name []byte, attributes [][]byte) (problem string)
 // attribute reads an attribute of an element and returns its name.
 func (n *narrative) attribute(element []byte) (name []byte, problem string) {
 	name = n.name(0)
-	quoted := string(element) + "." + string(name)
-	if !narrativeAttributes[string(name)] && !narrativeAttributes[quoted] {
-		return name, "the attribute " + Quote(string(name)) + " of " + Quote(string(element)) + " is not allowed"
+	dotted := string(element) + "." + string(name)
+	if !narrativeAttributes[string(name)] && !narrativeAttributes[dotted] {
+		return name, attributeOf(name, element) + " is not allowed; remove it"
 	}
 	rest := bytes.TrimLeft(n.rest[len(name):], " \t\r\n")
 	if len(rest) == 0 || rest[0] != '=' {
-		return name, "the attribute " + Quote(string(name)) + " has no value"
+		return name, attributeOf(name, element) + " has no value; send one in quotes"
 	}
 	rest = bytes.TrimLeft(rest[1:], " \t\r\n")
 	if len(rest) == 0 || rest[0] != '"' && rest[0] != '\'' {
-		return name, "the attribute " + Quote(string(name)) + " has a value without quotes"
+		return name, attributeOf(name, element) + " has a value without quotes; quote it"
 	}
 	end := bytes.IndexByte(rest[1:], rest[0])
 	if end < 0 {
-		return name, "the attribute " + Quote(string(name)) + " has no end"
+		return name, attributeOf(name, element) + " has a value without a closing quote; add it"
 	}
 	n.rest = rest[end+2:]
-	return name, checkAttribute(quoted, rest[1:end+1])
+	if problem := checkAttribute(dotted, rest[1:end+1]); problem != "" {
+		return name, attributeOf(name, element) + " " + problem
+	}
+	return name, ""
 }
 
+// attributeOf names an attribute of an element in messages.
+func attributeOf(name, element []byte) string {
+	return "the attribute " + Quote(string(name)) + " of " + Quote(string(element))
+}
+
+// checkAttribute returns what is wrong with the value of an attribute, or "". name is
+// element.attribute. The problem follows the name of the attribute in messages.
 func checkAttribute(name string, value []byte) (problem string) {
 	if bytes.IndexByte(value, '<') >= 0 {
-		return "an attribute has a <"
+		return "has a <; write &lt;"
 	}
 	if problem := checkEntities(value); problem != "" {
 		return problem
@@ -273,17 +283,17 @@ func checkAttribute(name string, value []byte) (problem string) {
 	switch {
 	case strings.HasSuffix(name, ".xmlns"):
 		if string(value) != xhtmlNamespace {
-			return "it has a namespace other than " + xhtmlNamespace
+			return "must be " + xhtmlNamespace
 		}
 	case strings.HasSuffix(name, ".style"):
 		if s := rendered(value); strings.Contains(s, "javascript:") || strings.Contains(s, "expression(") || strings.Contains(s, "@import") {
-			return "a style runs a script or imports a style sheet"
+			return "must not contain javascript:, expression( or @import"
 		}
 	case strings.HasSuffix(name, ".href"), strings.HasSuffix(name, ".src"), strings.HasSuffix(name, ".cite"), strings.HasSuffix(name, ".longdesc"):
 		s := rendered(value)
 		isImage := name == "img.src" && strings.HasPrefix(s, "data:image/")
 		if strings.HasPrefix(s, "javascript:") || strings.HasPrefix(s, "vbscript:") || strings.HasPrefix(s, "data:") && !isImage {
-			return "a link runs a script or contains a document"
+			return "must not be a javascript: or vbscript: URL, nor a data: URL other than an image in the src of an img"
 		}
 	}
 	return ""
@@ -306,7 +316,7 @@ func rendered(value []byte) string {
 	return strings.ToLower(s.String())
 }
 
-// checkEntities returns a problem if an & begins neither an entity of XML nor a character
+// checkEntities returns a problem, which follows a subject in messages, if an & begins neither an entity of XML nor a character
 // reference. Entities of HTML, such as &nbsp;, are not allowed. R4 narrative.html#xhtml.
 func checkEntities(text []byte) (problem string) {
 	for {
@@ -316,7 +326,7 @@ func checkEntities(text []byte) (problem string) {
 		}
 		_, size := entity(text[at:])
 		if size == 0 {
-			return "it has an & that does not begin one of &amp; &lt; &gt; &quot; &apos; or a character reference such as &#160;; write &amp; for a literal &"
+			return "has an & that does not begin one of &amp; &lt; &gt; &quot; &apos; or a character reference such as &#160;; write &amp; for a literal &"
 		}
 		text = text[at+size:]
 	}

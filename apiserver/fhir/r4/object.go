@@ -293,7 +293,7 @@ func (r *reader) complete(f *frame) bool {
 	return r.checkInvariants(f)
 }
 
-const emptyElement = "the element is empty; send a value, elements other than id, or extensions, or omit it"
+const emptyElement = "the element is empty or has only an id; send a value, child elements or extensions, or omit it"
 
 func (r *reader) reportMissing(f *frame, missing uint64) bool {
 	elements := types[f.typ].elements

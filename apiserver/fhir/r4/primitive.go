@@ -17,7 +17,7 @@ var primitives = [firstDatatype]primitive{
 	typeBase64Binary: {jsontext.KindString, isBase64, "base64 (RFC 4648): groups of 4 characters, the last one padded with ="},
 	typeBoolean:      {jsontext.KindFalse, isAny, "true or false"},
 	typeCanonical:    {jsontext.KindString, isURI, "a URI without white space"},
-	typeCode:         {jsontext.KindString, isCode, "a code: no white space but single spaces between other characters"},
+	typeCode:         {jsontext.KindString, isCode, "a code: words separated by single spaces, without other white space or control characters"},
 	typeDate:         {jsontext.KindString, isDate, "an existing date: YYYY, YYYY-MM or YYYY-MM-DD"},
 	typeDateTime:     {jsontext.KindString, isDateTime, "an existing date or time: YYYY, YYYY-MM, YYYY-MM-DD or YYYY-MM-DDThh:mm:ss[.fff] with Z or a zone such as +02:00"},
 	typeDecimal:      {jsontext.KindNumber, isAny, "a number"},
@@ -36,7 +36,7 @@ var primitives = [firstDatatype]primitive{
 	typeXhtml:        {jsontext.KindString, isAny, "XHTML"},
 }
 
-const stringForm = "1 to 1,048,576 characters, without control characters other than tab, CR and LF"
+const stringForm = "a string of 1 to 1,048,576 characters, without control characters other than tab, CR and LF"
 
 // supports reports whether values of the primitive type can have the JSON kind.
 func (p *primitive) supports(kind jsontext.Kind) bool {

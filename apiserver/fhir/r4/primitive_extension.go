@@ -113,7 +113,7 @@ func (r *reader) checkAligned(f *frame, e *element, values, extensions span) boo
 	items, extended := r.items(values), r.items(extensions)
 	if values.found() && extensions.found() && len(items) != len(extended) {
 		return r.report(IssueStructure, CodeMisalignedArrays, fmt.Sprintf(
-			"%s has %d items and _%s has %d; send as many items in both, with null for those that are absent", e.name, len(items), e.name, len(extended)))
+			"%s and _%s have %d and %d items; send as many items in both, with null for those that are absent", e.name, e.name, len(items), len(extended)))
 	}
 	for i := range max(len(items), len(extended)) {
 		hasValue := i < len(items) && !isNull(items[i])

@@ -38,13 +38,13 @@ func (r *reader) checkReference(f *frame) bool {
 	}
 	switch {
 	case problem != "":
-		return r.reportBelow("reference", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a reference: "+problem)
+		return r.reportBelow("reference", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a valid reference: "+problem)
 	case l.typed && named.typed && l.typ != named.typ:
 		return r.reportBelow("type", IssueValue, CodeWrongReferenceType,
-			"the reference is to a "+types[l.typ].name+", but Reference.type is "+types[named.typ].name+"; send the same type in both")
+			"the target has the type "+types[l.typ].name+", but Reference.type is "+types[named.typ].name+"; send the same type in both")
 	case l.typed && !isTarget(targets, l.typ):
 		return r.reportBelow("reference", IssueValue, CodeWrongReferenceType,
-			"the reference is to a "+types[l.typ].name+"; "+describeTargets(targets))
+			"the target has the type "+types[l.typ].name+"; "+describeTargets(targets))
 	}
 	return true
 }
@@ -62,10 +62,10 @@ func (r *reader) checkReferenceType(f *frame, targets uint16) (literal, bool) {
 	case len(text) == 0:
 		return literal{}, true // reported before
 	case !ok:
-		return literal{}, r.reportBelow("type", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a resource type of R4")
+		return literal{}, r.reportBelow("type", IssueValue, CodeInvalidReference, Quote(string(text))+" is not a resource type of R4; send the name of a type, such as Patient")
 	case !isTarget(targets, typ):
 		return literal{}, r.reportBelow("type", IssueValue, CodeWrongReferenceType,
-			"the reference is to a "+types[typ].name+"; "+describeTargets(targets))
+			"the target has the type "+types[typ].name+"; "+describeTargets(targets))
 	}
 	return literal{typ: typ, typed: true}, true
 }
@@ -76,7 +76,7 @@ func (r *reader) recordLocalReference(id []byte, targets uint16) bool {
 	if len(id) == 0 {
 		r.scope.recordContainerReference()
 		return isTarget(targets, r.scope.typ) || r.reportBelow("reference", IssueValue, CodeWrongReferenceType,
-			"the reference is to the resource itself, a "+types[r.scope.typ].name+"; "+describeTargets(targets))
+			"the target is the resource itself, which has the type "+types[r.scope.typ].name+"; "+describeTargets(targets))
 	}
 	s := &r.scope
 	from := len(s.paths)

@@ -25,7 +25,7 @@ func AppendSubset(dst, resource []byte, typeName string, elements []string) ([]b
 	first := true
 	for m, err := range jsonwalk.Members(resource) {
 		if err != nil {
-			return nil, fmt.Errorf("project a %s: %w", typeName, err)
+			return nil, fmt.Errorf("select the elements of a resource of type %s: %w", typeName, err)
 		}
 		if !isKept(strings.TrimPrefix(m.Name, "_"), typ, elements) {
 			continue
@@ -37,7 +37,7 @@ func AppendSubset(dst, resource []byte, typeName string, elements []string) ([]b
 		if m.Name != "meta" {
 			dst = appendMember(dst, m)
 		} else if dst, err = appendTagged(append(append(dst, m.RawName...), ':'), m.Value); err != nil {
-			return nil, fmt.Errorf("project a %s: %w", typeName, err)
+			return nil, fmt.Errorf("select the elements of a resource of type %s: %w", typeName, err)
 		}
 	}
 	return append(dst, '}'), nil

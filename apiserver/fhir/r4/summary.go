@@ -16,7 +16,7 @@ func AppendSummary(dst, resource []byte, typeName string) ([]byte, error) {
 	typ, _ := resourceNamed([]byte(typeName))
 	short, err := appendSummaryObject(nil, resource, typ)
 	if err != nil {
-		return nil, fmt.Errorf("summarize a %s: %w", typeName, err)
+		return nil, fmt.Errorf("summarize a resource of type %s: %w", typeName, err)
 	}
 	return AppendSubset(dst, short, typeName, topElements(typ, func(e *element) bool { return e.is&summary != 0 }))
 }

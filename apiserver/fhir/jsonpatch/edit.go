@@ -76,7 +76,7 @@ func (e *editor) find(path pointer) (n *node, problem string) {
 	for i, name := range path {
 		at := e.childIndex(n, name)
 		if at < 0 {
-			return nil, path[:i+1].String() + " does not exist"
+			return nil, path[:i+1].String() + " does not exist; read the resource again and correct the path, or add it first"
 		}
 		n = n.children[at].value
 	}
@@ -126,13 +126,13 @@ func (e *editor) put(path pointer, value *node, replace bool) (problem string, e
 			at = len(parent.children)
 		}
 		if at < 0 {
-			return path.String() + " names neither an element nor the end of the array", nil
+			return path.String() + " names neither an element nor the end of the array; give the index of an element, or - for the end", nil
 		}
 		e.visited += len(parent.children) - at
 		parent.children = slices.Insert(parent.children, at, child{value: value})
 		e.size++
 	default:
-		return path.parent().String() + " is neither an object nor an array", nil
+		return path.parent().String() + " is neither an object nor an array; read the resource again and correct the path", nil
 	}
 	e.size += e.sizeOf(value)
 	return "", e.checkSize()
@@ -151,7 +151,7 @@ func (e *editor) test(op operation) (problem string) {
 		return problem
 	}
 	if !equal(n, &node{text: op.value}) {
-		return "the value at " + op.path.String() + " differs from the value of the test"
+		return "the value at " + op.path.String() + " differs from the value of the test; read the resource again"
 	}
 	return ""
 }

@@ -51,7 +51,7 @@ func (e *ConflictError) Error() string {
 type SizeError struct{ Max int }
 
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("the patched resource or all values that the patch copies have more than %d bytes; send a smaller patch", e.Max)
+	return fmt.Sprintf("the patched resource, or all values that the patch copies together, have more than %d bytes; send a smaller patch", e.Max)
 }
 
 // CostError is the error of a patch that visits more than maxVisited members and elements.
@@ -105,7 +105,14 @@ func syntaxProblem(err error) string {
 	if kind.JSONPointer != "" {
 		at = string(kind.JSONPointer)
 	}
-	return fmt.Sprintf("%.100s is a JSON %s; a patch is an array of objects with op, path and from, which are strings, and value", at, kind.JSONKind)
+	found := kind.JSONKind.String()
+	switch kind.JSONKind {
+	case jsontext.KindBeginObject:
+		found = "object"
+	case jsontext.KindBeginArray:
+		found = "array"
+	}
+	return fmt.Sprintf("%.100s is a JSON %s; send an array of objects, in which op, path and from are strings", at, found)
 }
 
 func parseOperation(name, path, from *string, value jsontext.Value) (operation, error) {

@@ -15,7 +15,7 @@ func parsePointer(text string) (pointer, error) {
 		return nil, nil
 	}
 	if text[0] != '/' {
-		return nil, fmt.Errorf("%.100q does not start with a slash", text)
+		return nil, fmt.Errorf("%.100q does not start with a slash; write a JSON Pointer, such as /name", text)
 	}
 	parts := pointer(strings.Split(text[1:], "/"))
 	for i, part := range parts {

@@ -9,7 +9,7 @@ import (
 // Inflight. kube-apiserver answers with the same time.
 const inflightRetry = time.Second
 
-const policyServer = "server"
+const policyServer, policyAddress = "server", "address"
 
 // Inflight limits the number of concurrent requests of one server, or the sum of their weights.
 // Without a limit, an overloaded server shares its processors among thousands of requests, so that

@@ -82,8 +82,12 @@ func (e *ExceededError) Error() string {
 	if e.Quota == 0 {
 		return "too many " + e.Policy + " of this site are running; retry later"
 	}
-	return fmt.Sprintf("too many requests: the limit of the %s is %d in %s on average; retry in %s",
-		e.Policy, e.Quota, e.Window, e.RetryAfter.Round(time.Millisecond))
+	of := e.Policy
+	if of == policyAddress {
+		of = "client address"
+	}
+	return fmt.Sprintf("too many requests: the limit of the %s is %d requests in %s on average; retry in %s",
+		of, e.Quota, e.Window, e.RetryAfter.Round(time.Millisecond))
 }
 
 // RetrySeconds returns RetryAfter in whole seconds, as in the header Retry-After, and at least 1.
@@ -130,7 +134,7 @@ func (l *Limiter) Anonymous(address string) error {
 		l.addresses.add(address, bucket)
 	}
 	l.mu.Unlock()
-	return take(bucket, "address", l.now())
+	return take(bucket, policyAddress, l.now())
 }
 
 // SiteLimiter limits the requests and searches of one Site. A nil *SiteLimiter has no limit. It is

@@ -11,21 +11,27 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// TooLargeError is returned for a request body that exceeds a limit: that of the site, or of the API.
+// TooLargeError is returned for a request body, or a line of one, that exceeds the limit of the site.
 type TooLargeError struct {
 	// Limit is the maximum size of a body in bytes.
 	Limit int64
+	// Line is true if a line of the body exceeds the limit, not the body.
+	Line bool
 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("the body exceeds the limit of this site; send at most %d bytes", e.Limit)
+	part := "body"
+	if e.Line {
+		part = "line"
+	}
+	return fmt.Sprintf("the %s is larger than this site allows (limits.maxBodySize); send at most %d bytes", part, e.Limit)
 }
 
 // EncodingError is returned for a request body with a Content-Encoding that is not supported.
 type EncodingError struct{ Encoding string }
 
 func (e *EncodingError) Error() string {
-	return fmt.Sprintf("Content-Encoding %.60q is not supported; send gzip, or omit the header", e.Encoding)
+	return fmt.Sprintf("Content-Encoding: %.60q is not supported; send gzip, or omit the header", e.Encoding)
 }
 
 // BrokenBodyError is returned for a request body that ends early or cannot be decompressed.
@@ -35,7 +41,7 @@ type BrokenBodyError struct {
 }
 
 func (e *BrokenBodyError) Error() string {
-	return fmt.Sprintf("the body is incomplete or corrupt; send it again: %v", e.Cause)
+	return fmt.Sprintf("the body is incomplete or corrupt: %v; send it again", e.Cause)
 }
 
 func (e *BrokenBodyError) Unwrap() error { return e.Cause }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -33,7 +34,9 @@ type ETags struct {
 // ETagError is returned if an item of If-Match or If-None-Match is not an entity tag.
 type ETagError struct{ Header, Item string }
 
-func (e *ETagError) Error() string { return e.Header + ": not an ETag: " + e.Item }
+func (e *ETagError) Error() string {
+	return fmt.Sprintf(`%s: %.100q is not an ETag; send one such as W/"1"`, e.Header, e.Item)
+}
 
 // ParseETags parses the header field name, which is If-Match or If-None-Match. syntax is the facade's
 // regular expression for a tag: its first group matches the W/ of a weak tag, and its other groups

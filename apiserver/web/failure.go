@@ -51,7 +51,7 @@ const (
 const retryAfter = "5"
 
 // mayBeWritten is appended to Failure.Detail if the outcome of a write is unknown.
-const mayBeWritten = "; if the request was a write, it may have succeeded"
+const mayBeWritten = "; retry later, and before repeating a write, check whether it has succeeded"
 
 // With returns a copy of f with one header field in place of all header fields of f.
 func (f Failure) With(name, value string) Failure {
@@ -153,9 +153,9 @@ func storeFailure(err error) (Failure, bool) {
 	case errors.As(err, &limit) && limit.IsBacklog():
 		return RetryLater(http.StatusTooManyRequests, CodeEventsFull, err.Error()+"; retry later"), true
 	case errors.As(err, &limit) && limit.Scope == store.LimitRecord:
-		return failure(err, http.StatusRequestEntityTooLarge, CodeTooLarge), true
+		return Failure{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, Detail: err.Error() + "; send a smaller record"}, true
 	case errors.As(err, &limit):
-		return failure(err, http.StatusInsufficientStorage, CodeStorageFull), true
+		return Failure{Status: http.StatusInsufficientStorage, Code: CodeStorageFull, Detail: err.Error() + "; delete records that are not needed, or ask the operator to raise the limit"}, true
 	case errors.As(err, &tooMany):
 		return Failure{Status: http.StatusBadRequest, Code: CodeTooManyConditions, Detail: tooMany.Error() + "; use fewer parameters or values"}, true
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -163,7 +163,7 @@ func storeFailure(err error) (Failure, bool) {
 	case errors.Is(err, store.ErrMoving):
 		return RetryLater(http.StatusServiceUnavailable, CodeMoving, store.ErrMoving.Error()+"; nothing was written: send the request again"), true
 	case errors.Is(err, store.ErrNotReady):
-		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, store.ErrNotReady.Error()), true
+		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, store.ErrNotReady.Error()+"; retry later"), true
 	case errors.Is(err, store.ErrUnavailable): // the text of err may contain host names
 		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, store.ErrUnavailable.Error()+mayBeWritten), true
 	}

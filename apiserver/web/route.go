@@ -74,6 +74,9 @@ func (e *UnknownPathError) Error() string { return "this path does not exist; " 
 type MethodError struct{ Allowed []string }
 
 func (e *MethodError) Error() string {
+	if len(e.Allowed) == 0 {
+		return "no method is allowed at this path"
+	}
 	return "the method is not allowed at this path; allowed methods: " + strings.Join(e.Allowed, ", ")
 }
 

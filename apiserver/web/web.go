@@ -67,7 +67,7 @@ func Recover(log *slog.Logger, fail func(http.ResponseWriter, *http.Request, err
 			if cause == http.ErrAbortHandler { //nolint:errorlint,err113 // net/http compares it like this
 				panic(cause)
 			}
-			log.ErrorContext(r.Context(), "panic", "request", RequestID(r.Context()), "stack", string(debug.Stack()))
+			log.ErrorContext(r.Context(), "handler panicked", "request", RequestID(r.Context()), "method", r.Method, "path", r.URL.Path, "panic", cause, "stack", string(debug.Stack()))
 			fail(w, r, fmt.Errorf("panic: %v", cause))
 		}()
 		next.ServeHTTP(w, r)

@@ -30,7 +30,7 @@ func (c *continueTokens) Open(of aggregated.Listing, token string) (store.Positi
 	case errors.Is(err, search.ErrTokenExpired):
 		return nil, apierrors.NewResourceExpired("continue: the token has expired; omit it to list from the start")
 	case err != nil:
-		return nil, apierrors.NewBadRequest("continue: the token is of another list; omit it to list from the start")
+		return nil, apierrors.NewBadRequest("continue: the token does not belong to this list and caller; omit it to list from the start")
 	}
 	return cursor.After, nil
 }

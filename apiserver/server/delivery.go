@@ -58,7 +58,7 @@ func Deliver(ctx context.Context, config DeliveryConfig) error {
 	health := healthServer(config.Health, ready.missing, metrics.Registry)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", health.Addr)
 	if err != nil {
-		return fmt.Errorf("listen for probes: %w", err)
+		return fmt.Errorf("listen for probes and metrics: %w", err)
 	}
 	// Attempts in flight still need the caches and queues, so these outlive ctx.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -73,7 +73,7 @@ func Deliver(ctx context.Context, config DeliveryConfig) error {
 	var sending errgroup.Group
 	stopping, stop := context.WithCancel(failed)
 	sending.Go(func() error { config.Runner.Run(stopping); return nil })
-	config.Log.InfoContext(ctx, "delivering", "namespace", config.Namespace)
+	config.Log.InfoContext(ctx, "delivering events to webhooks", "leaseNamespace", config.Namespace)
 	select {
 	case <-ctx.Done():
 	case <-failed.Done():
@@ -126,11 +126,11 @@ const (
 func lead(ctx context.Context, config *rest.Config, namespace string, work func(context.Context)) error {
 	clients, err := clientset.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("create the client of Leases: %w", err)
+		return fmt.Errorf("create the client of the Lease %s/%s: %w", namespace, reportLease, err)
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("get the host name: %w", err)
+		return fmt.Errorf("get the host name, for the holder of the Lease %s/%s: %w", namespace, reportLease, err)
 	}
 	lock := &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: reportLease}, Client: clients.CoordinationV1(),

@@ -29,7 +29,7 @@ const (
 )
 
 // errUnadmitted refuses restricted records to requests without a caller.
-var errUnadmitted = errors.New("restricted records need an authenticated caller")
+var errUnadmitted = errors.New("records that privacy rules restrict need an authenticated caller")
 
 // reasonIn returns the reason in the values of the break-glass header. It is empty if there are
 // none. Errors: *access.HeaderError.

@@ -110,7 +110,7 @@ type Server struct {
 func New(config Config) (*Server, error) {
 	host, err := os.Hostname() // in a cluster, the name of the pod
 	if err != nil {
-		return nil, fmt.Errorf("get the name of this API server: %w", err)
+		return nil, fmt.Errorf("get the host name of this API server: %w", err)
 	}
 	s := &Server{config: config, audit: newAuditor(config.AuditLog), traffic: traffic.New(host, time.Now), stopping: make(chan struct{})}
 	s.measureIndex()
@@ -206,7 +206,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	healthListener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.health.Addr)
 	if err != nil {
-		return fmt.Errorf("listen for probes: %w", err)
+		return fmt.Errorf("listen for probes and metrics: %w", err)
 	}
 	// Open requests still need the caches and queues while they drain, so these outlive ctx.
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -219,7 +219,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error { return s.admission.resources.Run(failed, s.ready.webhooksKnown) })
 	if s.facade != nil {
 		group.Go(func() error { return serve(s.facade, listener) })
-		s.config.Log.InfoContext(ctx, "serving", "listen", listener.Addr().String(), "publicURL", s.config.PublicURL)
+		s.config.Log.InfoContext(ctx, "serving the FHIR and AHDS APIs", "listen", listener.Addr().String(), "publicURL", s.config.PublicURL)
 	}
 	stopAggregated := s.startAggregated(failed, group)
 	group.Go(func() error { return serve(s.health, healthListener) })

@@ -27,7 +27,7 @@ type Listener struct {
 func (l *Listener) listen(ctx context.Context, log *slog.Logger) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.Address)
 	if err != nil {
-		return nil, fmt.Errorf("listen: %w", err)
+		return nil, fmt.Errorf("listen for requests to the FHIR and AHDS APIs: %w", err)
 	}
 	listener = limitConnections(listener, l.MaxConnections, l.MaxConnectionsPerAddress)
 	if l.CertFile == "" {
@@ -35,11 +35,11 @@ func (l *Listener) listen(ctx context.Context, log *slog.Logger) (net.Listener, 
 	}
 	watcher, err := certwatcher.New(l.CertFile, l.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("read the TLS certificate: %w", err)
+		return nil, fmt.Errorf("read the TLS certificate %s and its key %s: %w", l.CertFile, l.KeyFile, err)
 	}
 	go func() {
 		if err := watcher.Start(ctx); err != nil {
-			log.ErrorContext(ctx, "cannot reload the TLS certificate", "error", err)
+			log.ErrorContext(ctx, "cannot reload the TLS certificate", "certFile", l.CertFile, "keyFile", l.KeyFile, "error", err)
 		}
 	}()
 	return tls.NewListener(listener, &tls.Config{

@@ -91,15 +91,15 @@ func (q *auditSearch) parameter(name string, values []string, r *request, now ti
 	switch {
 	case name == "_count", name == "_page_token":
 	case !ok:
-		return errors.New("is not supported" + suggest.Among(name, append(AuditParameters(), "_count", "_format", "_page_token", "_pretty"), "supported parameters:"))
+		return errors.New("AuditEvent has no such parameter" + suggest.Among(name, append(AuditParameters(), "_count", "_format", "_page_token", "_pretty"), "supported parameters:"))
 	}
 	if len(values) > 1 && !known.repeatable {
-		return errors.New("is given more than once; give it once")
+		return errors.New("the parameter is given more than once; give it once")
 	}
 	for _, value := range values {
 		switch {
 		case value == "":
-			return errors.New("has no value; give a value, or omit the parameter")
+			return errors.New("the parameter has no value; give one, or omit the parameter")
 		case name == "_page_token":
 			q.token = value
 		case name == "_count":

@@ -204,7 +204,7 @@ func (l *linkResolver) resolveConditional(link, typeName, query string) (string,
 	options.Type = kind.Name
 	criteria, err := search.ParseCriteria(values, options)
 	if err != nil {
-		return "", err
+		return "", criteriaError("the conditional reference "+r4.Quote(link), err)
 	}
 	var found []string
 	for _, record := range l.written {

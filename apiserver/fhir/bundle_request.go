@@ -100,7 +100,7 @@ func readBundle(text []byte, limit int) (bundleRequest, error) {
 	if resourceType != "Bundle" {
 		return bundleRequest{}, r4.Errors{{
 			Severity: r4.SeverityError, Type: r4.IssueValue, Code: r4.CodeResourceMismatch, Expression: "Bundle.resourceType",
-			Diagnostics: "the resourceType is " + r4.Quote(resourceType) + `; send a "Bundle" to this address`,
+			Diagnostics: "the resourceType is " + r4.Quote(resourceType) + "; send a Bundle to this address",
 		}}
 	}
 	if bundle.kind != batchBundle && bundle.kind != transactionBundle {

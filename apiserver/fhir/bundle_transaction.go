@@ -27,6 +27,11 @@ func (e *entryError) Error() string { return e.at + ": " + e.err.Error() }
 
 func (e *entryError) Unwrap() error { return e.err }
 
+// failed returns the error of an entry that makes its transaction fail.
+func (e *bundleEntry) failed(err error) *entryError {
+	return &entryError{e.path, e.request.describe(err)}
+}
+
 // problem returns the response to the error. Its expressions are FHIRPaths from the Bundle.
 func (e *entryError) problem() problem {
 	p := problemOf(e.err)
@@ -74,7 +79,7 @@ func (h *handler) processTransaction(r *request, entries []*bundleEntry, conditi
 		err := e.perform(h)
 		switch {
 		case err != nil && (len(writes) == 0 || !store.IsAbsent(err)):
-			return &entryError{e.path, err}
+			return e.failed(err)
 		case len(writes) == 0:
 			size = e.addSize(h, size)
 		default:
@@ -90,7 +95,7 @@ func (h *handler) processTransaction(r *request, entries []*bundleEntry, conditi
 	for _, e := range writes {
 		e.reset()
 		if err := e.interaction.respond(e.response, e.request, e.result); err != nil {
-			return &entryError{e.path, err}
+			return e.failed(err)
 		}
 		size = e.addSize(h, size)
 	}
@@ -130,7 +135,7 @@ func (h *handler) planEntries(entries []*bundleEntry) (writes []*entryWrite, rea
 			err = r4.Errors{invalidBundle(e.path+".request", "a transaction supports neither operations nor searches by POST; send them in a batch")}
 		}
 		if err != nil {
-			return nil, nil, &entryError{e.path, err}
+			return nil, nil, e.failed(err)
 		}
 	}
 	return writes, reads, nil
@@ -189,7 +194,7 @@ func (h *handler) resolveWrites(r *request, writes []*entryWrite, conditional co
 	for _, w := range writes {
 		var err error
 		if w.step, err = w.resolve(); err != nil {
-			return nil, &entryError{w.path, err}
+			return nil, w.failed(err)
 		}
 	}
 	if err := checkDistinct(writes); err != nil {
@@ -205,7 +210,7 @@ func (h *handler) resolveWrites(r *request, writes []*entryWrite, conditional co
 			continue
 		}
 		if err := links.resolveEntry(w); err != nil {
-			return nil, &entryError{w.path, err}
+			return nil, w.failed(err)
 		}
 		ops = append(ops, w.step.op)
 	}
@@ -255,9 +260,13 @@ func checkDistinct(writes []*entryWrite) error {
 		for _, claim := range w.step.op.Claims {
 			names = append(names, claim.Line)
 		}
-		for _, name := range names {
+		for i, name := range names {
 			if first, twice := seen[name]; twice {
-				return r4.Errors{invalidBundle(w.path, "this entry and "+first+" write the same record, "+r4.Quote(name)+"; send one of the two entries")}
+				common := "write the same record, " + r4.Quote(name)
+				if i > 0 {
+					common = "have the same criteria"
+				}
+				return r4.Errors{invalidBundle(w.path, "this entry and "+first+" "+common+"; send one of the two entries")}
 			}
 			seen[name] = w.path
 		}

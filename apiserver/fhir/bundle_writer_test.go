@@ -43,7 +43,7 @@ func TestSearchBundle(t *testing.T) {
 		`{"relation":"self","url":"https://h/fhir/patient?a=b&c=d"},{"relation":"next","url":"https://h/fhir/patient?e"}],"entry":[` +
 		`{"fullUrl":"https://h/fhir/patient/A","resource":` + bundleVersion1 + `,"search":{"mode":"match"}},` +
 		`{"resource":{"resourceType":"OperationOutcome","issue":[{"severity":"warning","code":"not-supported","details":{"coding":[{"system":"https://host/errors","code":"invalid_query"}],"text":"The query string is invalid."},` +
-		`"diagnostics":"the unknown search parameter \"nme\" is ignored"}]},"search":{"mode":"outcome"}}]}`
+		`"diagnostics":"the unknown search parameter \"nme\" is ignored; correct its name or omit it"}]},"search":{"mode":"outcome"}}]}`
 	if diff := cmp.Diff(want, string(b.finish())); diff != "" {
 		t.Error(diff)
 	}
@@ -119,7 +119,7 @@ func TestHistoryBundle(t *testing.T) {
 // entry has no outcome.
 func TestFailedEntryResponse(t *testing.T) {
 	const notFound = `{"resourceType":"OperationOutcome","issue":[{"severity":"error","code":"not-found","details":{"coding":[{"system":"/errors","code":"resource_not_found"}],"text":"There is no such record."},` +
-		`"diagnostics":"the record or this version of it does not exist"}]}`
+		`"diagnostics":"the record does not exist, or the caller may not read it"}]}`
 	tests := map[string]string{
 		http.MethodGet:  `{"status":"404 Not Found","outcome":` + notFound + `}`,
 		http.MethodHead: `{"status":"404 Not Found"}`,

@@ -72,7 +72,7 @@ func (e *notInCompartmentError) Error() string {
 		for i, c := range r4.Compartments {
 			having[i] = c.Type
 		}
-		return fmt.Sprintf("%s records have no compartment to search in; FHIR R4 defines one for each %s", e.of.Name, joinNames(having, "and"))
+		return fmt.Sprintf("%s records have no compartment; search in one of a type for which FHIR R4 defines compartments: %s", e.of.Name, joinNames(having, "and"))
 	}
 	message := fmt.Sprintf("%s records are not in the compartment of a %s; FHIR R4 puts %s there", e.members.Name, e.of.Name, joinNames(e.compartment.Types(), "and"))
 	params := search.ReferenceParameters(e.members.Name, e.of.Name)

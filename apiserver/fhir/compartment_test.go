@@ -247,8 +247,8 @@ var _ = Describe("Compartments", func() {
 			"/Patient/rex/Practitioner":     "Practitioner records are not in the compartment of a Patient; FHIR R4 puts Group, Patient, Person and RelatedPerson there",
 			"/patient/Rex/location":         "Location records are not in the compartment of a Patient; FHIR R4 puts Group, Patient, Person and RelatedPerson there",
 			"/Device/1/Device/":             "Device records are not in the compartment of a Device; FHIR R4 puts Group there",
-			"/Organization/1/Patient":       "Organization records have no compartment to search in; FHIR R4 defines one for each Device, Patient, Practitioner and RelatedPerson",
-			"/organization/1/*":             "Organization records have no compartment to search in",
+			"/Organization/1/Patient":       "Organization records have no compartment; search in one of a type for which FHIR R4 defines compartments: Device, Patient, Practitioner and RelatedPerson",
+			"/organization/1/*":             "Organization records have no compartment; ",
 			"/Practitioner/1/RelatedPerson": "RelatedPerson records are not in the compartment of a Practitioner",
 		} {
 			a := s.do("GET", path, "")

@@ -46,7 +46,7 @@ func (h *handler) conditionalCreate(r *request, created step, header []string) (
 	}
 	criteria, err := h.criteria(r, search.WithoutPresentation(values))
 	if err != nil {
-		return nil, err
+		return nil, criteriaError("If-None-Exist", err)
 	}
 	return func(failed error) (step, error) {
 		match, err := r.findMatch(criteria, failed)
@@ -203,7 +203,7 @@ func (h *handler) parseConditional(r *request) (preconditions, search.Query, err
 		return preconditions{}, search.Query{}, err
 	}
 	if conditions.absent && r.Method != http.MethodPut {
-		return preconditions{}, search.Query{}, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is only supported on a read and on a PUT; leave it out"}
+		return preconditions{}, search.Query{}, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is only supported on a read and on a PUT; omit the header"}
 	}
 	values := search.WithoutPresentation(r.query)
 	if len(values) == 0 {
@@ -223,6 +223,20 @@ func (h *handler) criteria(r *request, values url.Values) (search.Query, error) 
 	}
 	criteria.Count = 2
 	return criteria, err
+}
+
+// criteriaError puts the place of criteria before each of the search.Errors in them. Other errors are
+// returned unchanged.
+func criteriaError(place string, err error) error {
+	var wrong search.Errors
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	placed := make(search.Errors, len(wrong))
+	for i, each := range wrong {
+		placed[i] = search.Error{Problem: place + ": " + each.Error()}
+	}
+	return placed
 }
 
 // findMatch returns the record that matches the criteria, or nil. failed is the error of the last

@@ -1,10 +1,13 @@
 package fhir
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/suggest"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
@@ -88,10 +91,17 @@ func (e *typeUnknownError) Error() string {
 // operations are the names of the supported operations.
 var operations = []string{"$validate", "$everything", "$export", "$import", "$purge"}
 
-// operationUnknownError is the error of an unsupported operation.
-type operationUnknownError struct{ name string }
+// operationUnknownError is the error of an unsupported operation. inBundle is set if the operation is
+// supported, but not as an entry of a Bundle.
+type operationUnknownError struct {
+	name     string
+	inBundle bool
+}
 
 func (e *operationUnknownError) Error() string {
+	if e.inBundle {
+		return e.name + " cannot be an entry of a Bundle; send it as a request of its own"
+	}
 	supported := "; supported"
 	if name, ok := suggest.Closest(e.name, operations); ok && name != e.name {
 		supported = "; did you mean " + name + "? Supported"
@@ -114,4 +124,34 @@ type patchTypeError struct{ kind string }
 
 func (e *patchTypeError) Error() string {
 	return fmt.Sprintf("Content-Type: %s is not supported for a patch; send %s", r4.Quote(e.kind), patchFormat)
+}
+
+// absentError is store.ErrNotFound in the terms of a request.
+type absentError struct{ diagnostics string }
+
+func (e *absentError) Error() string { return e.diagnostics }
+
+func (e *absentError) Unwrap() error { return store.ErrNotFound }
+
+// describe returns err. If that is store.ErrNotFound, describe returns an *absentError that names what
+// the request refers to. The text is the same for a record that is hidden from the caller.
+func (r *request) describe(err error) error {
+	var absent *absentError
+	var ofEntry *entryError
+	if !errors.Is(err, store.ErrNotFound) || errors.As(err, &absent) || errors.As(err, &ofEntry) {
+		return err
+	}
+	record := r4.Quote(r.kind.Name + "/" + r.id)
+	switch {
+	case strings.Contains(r.Pattern, "/{job}"):
+		return &absentError{"the caller has no export or file at this address; the export may have expired, so start a new one"}
+	case r.id == "" && r.Method == http.MethodPatch:
+		return &absentError{"no record matches the criteria, so nothing was changed; correct the criteria"}
+	case r.id == "":
+		return err
+	case r.version != "":
+		return &absentError{"version " + r4.Quote(r.version) + " of " + record + " does not exist, or the caller may not read it"}
+	default:
+		return &absentError{record + " does not exist, or the caller may not read it"}
+	}
 }

@@ -36,7 +36,7 @@ var outputFormats = []string{ndjson, "application/ndjson", "ndjson"}
 // responds with its address. Bulk Data Access 2.0, "Bulk Data Kick-off Request".
 func (h *handler) export(w http.ResponseWriter, r *request) error {
 	if r.inBundle {
-		return &operationUnknownError{name: "$export"}
+		return &operationUnknownError{name: "$export", inBundle: true}
 	}
 	if r.Method == http.MethodHead { // it would start an export
 		return &web.MethodError{Allowed: []string{http.MethodGet}}

@@ -110,7 +110,7 @@ func (r *request) storeExport(key store.Key, job *exportJob, condition store.Pre
 // of the store.
 func (r *request) exportJob(now time.Time) (store.Record, *exportJob, error) {
 	if r.inBundle {
-		return store.Record{}, nil, &operationUnknownError{name: "$export"}
+		return store.Record{}, nil, &operationUnknownError{name: "$export", inBundle: true}
 	}
 	if err := r.requireAnyRight(); err != nil {
 		return store.Record{}, nil, err
@@ -145,7 +145,7 @@ func decodeExport(rec store.Record) (*exportJob, error) {
 }
 
 // removeExpiredExports removes the jobs of the site that have expired or cannot be decoded, with their
-// histories. Errors: *limits.ExceededError if maxStoredExports remain, and those of the store.
+// histories. Errors: *exportsKeptError if maxStoredExports remain, and those of the store.
 func (r *request) removeExpiredExports(now time.Time) error {
 	page, err := r.site.Store.Search(r.jobContext(), store.Query{
 		Types: []string{store.JobType}, Access: store.Access{store.JobType: store.All{}}, Count: maxStoredExports, Total: store.TotalNone,
@@ -165,10 +165,19 @@ func (r *request) removeExpiredExports(now time.Time) error {
 		}
 	}
 	if remaining >= maxStoredExports {
-		return &limits.ExceededError{Policy: "exports", RetryAfter: exportRetry}
+		return &exportsKeptError{&limits.ExceededError{Policy: "exports", RetryAfter: exportRetry}}
 	}
 	return nil
 }
+
+// exportsKeptError is the error of an export at a site that keeps maxStoredExports already.
+type exportsKeptError struct{ exceeded *limits.ExceededError }
+
+func (e *exportsKeptError) Error() string {
+	return fmt.Sprintf("this site keeps %d exports, the maximum; delete one (DELETE $export/{job}), or wait until some expire", maxStoredExports)
+}
+
+func (e *exportsKeptError) Unwrap() error { return e.exceeded }
 
 // progress returns the value of X-Progress. Bulk Data Access 2.0: at most 100 characters.
 func (j *exportJob) progress() string {

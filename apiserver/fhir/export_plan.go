@@ -106,15 +106,16 @@ func (h *handler) exportQuery(r *request, job *exportJob, typeName string) (stor
 // parseTypeFilter parses the query of a _typeFilter. It accepts no result parameters. Errors:
 // search.Errors.
 func parseTypeFilter(query string, options search.Options) (search.Query, error) {
+	filter := r4.Quote(options.Type + "?" + query)
 	values, err := web.ParseQuery(query)
 	if err != nil {
-		return search.Query{}, search.Errors{{Parameter: "_typeFilter", Problem: "is not a valid query string: " + err.Error() + "; percent-encode its special characters"}}
+		return search.Query{}, search.Errors{{Parameter: "_typeFilter", Problem: filter + " has an invalid query string: " + err.Error() + "; percent-encode its special characters"}}
 	}
 	parsed, err := search.ParseCriteria(values, options)
 	var wrong search.Errors
 	if errors.As(err, &wrong) {
 		for i := range wrong {
-			wrong[i] = search.Error{Parameter: "_typeFilter", Problem: wrong[i].Error()}
+			wrong[i] = search.Error{Parameter: "_typeFilter", Problem: filter + ": " + wrong[i].Error()}
 		}
 	}
 	return parsed, err

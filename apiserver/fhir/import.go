@@ -44,7 +44,7 @@ var importTypes = []string{ndjson, "application/ndjson", "application/x-ndjson"}
 // whole import again, because a line whose record has the same content changes nothing.
 func (h *handler) importLines(w http.ResponseWriter, r *request) error {
 	if r.inBundle {
-		return &operationUnknownError{name: "$import"}
+		return &operationUnknownError{name: "$import", inBundle: true}
 	}
 	if err := r.requireAnyRight(); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (l *lineReader) next() ([]byte, error) {
 		case err != nil && (!errors.Is(err, io.EOF) || len(line) == 0 && !tooLong):
 			return nil, err
 		case tooLong:
-			return nil, &web.TooLargeError{Limit: l.max}
+			return nil, &web.TooLargeError{Limit: l.max, Line: true}
 		}
 		return bytes.TrimSpace(line), nil
 	}

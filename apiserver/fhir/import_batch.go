@@ -88,7 +88,7 @@ func (i *importer) add(number int, text []byte) error {
 	}
 	if containsRecord(i.waiting, line) { // the lines of a record keep their order
 		if !i.wait(line) {
-			i.fail(number, &invalidError{code: codeTooManyLines, diagnostics: "an earlier line of the same record waits for records to which it refers, and too many lines wait already; send this line in another request"})
+			i.fail(number, &invalidError{code: codeTooManyLines, diagnostics: "this line must follow an earlier line of the same record, which waits for a record to which it refers; too many lines wait, so send this line in another request"})
 		}
 		return nil
 	}
@@ -111,7 +111,7 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 		kind: kind, segment: kind.Name, id: resource.ID,
 	}}
 	if resource.ID == "" {
-		return nil, line.idError("the resource has no id; an import keeps ids, so it must have one")
+		return nil, line.idError("the resource has no id; send one, because an import keeps the ids of resources")
 	}
 	updates, err := i.hasRight(line, "update")
 	if err != nil {
@@ -246,7 +246,7 @@ func (i *importer) writeEach(lines []*importLine, wait func(*importLine) bool) e
 			return line.err
 		case errors.As(line.err, &dangling) && wait(line):
 		default:
-			i.fail(line.number, line.err)
+			i.fail(line.number, line.describe(line.err))
 		}
 	}
 	return nil
@@ -278,7 +278,7 @@ func (i *importer) finish() error {
 		}
 		if len(still) == len(lines) { // none could be written
 			for _, line := range still {
-				i.fail(line.number, line.err)
+				i.fail(line.number, line.describe(line.err))
 			}
 			still = nil
 		}

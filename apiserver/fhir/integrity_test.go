@@ -169,7 +169,7 @@ var _ = Describe("A site that enforces references", func() {
 		s.put("/Organization/branch", `{"resourceType":"Organization","name":"Branch","partOf":{"reference":"Organization/oak"}}`)
 		remove := func(caller string) answer { return s.do("DELETE", "/Organization/oak", "", with("X-Caller", caller)) }
 		expectReferenced(remove(""), "Organization/branch, Patient/rex")
-		expectReferenced(remove("lists patients"), "Patient/rex, other records")
+		expectReferenced(remove("lists patients"), "Patient/rex and other records")
 		expectReferenced(remove("lists devices"), "other records")
 		expectReferenced(remove("no-list"), "other records")
 		for i := range 12 {
@@ -178,11 +178,11 @@ var _ = Describe("A site that enforces references", func() {
 		a := remove("")
 		Expect(a.body).To(ContainSubstring("Organization/b00, Organization/b01"))
 		Expect(strings.Count(a.body, "Organization/b")).To(Equal(10))
-		Expect(a.body).To(ContainSubstring(", other records;"))
+		Expect(a.body).To(ContainSubstring(" and other records;"))
 		s.do("DELETE", "/Patient/rex", "")
-		Expect(remove("").body).To(ContainSubstring(", other records;"))
+		Expect(remove("").body).To(ContainSubstring(" and other records;"))
 		s.put("/Patient/rex", ofPractice("Organization/oak"))
-		expectReferenced(remove("lists patients"), "Patient/rex, other records")
+		expectReferenced(remove("lists patients"), "Patient/rex and other records")
 	})
 
 	It("does not tell who may not read them which records there are", func(ctx context.Context) {

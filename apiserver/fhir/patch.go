@@ -22,7 +22,7 @@ func (h *handler) patch(w http.ResponseWriter, r *request) (stepFunc, error) {
 		return nil, err
 	}
 	if conditions.absent {
-		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is not supported on a patch; leave it out"}
+		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is not supported on a patch; omit the header"}
 	}
 	patch, err := r.readPatch(w)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *request) applyPatch(patch jsonpatch.Patch, current store.Record) (step,
 		return step{}, err
 	}
 	if sent.resource.ID != current.Key.ID {
-		return step{}, r.idError("the patch changes the id from " + r4.Quote(current.Key.ID) + " to " + r4.Quote(sent.resource.ID) + "; a patch must not change the id")
+		return step{}, r.idError("the patch changes the id from " + r4.Quote(current.Key.ID) + " to " + r4.Quote(sent.resource.ID) + "; send a patch that leaves the id unchanged")
 	}
 	return step{sent: sent, op: store.Op{
 		Kind: store.Put, Key: current.Key, Method: store.MethodPatch,

@@ -43,7 +43,7 @@ func parsePreconditions(header http.Header) (preconditions, error) {
 	}
 	switch {
 	case ifNoneMatch.Given && !ifNoneMatch.Any:
-		return invalid("If-None-Match must be * on a write, which then only creates a record; send * or omit the header")
+		return invalid("If-None-Match on a write can only be *, with which the write succeeds only if the record does not exist; send * or omit the header")
 	case ifNoneMatch.Given && ifMatch.Given:
 		return invalid("If-Match and If-None-Match cannot be combined; send one of the two")
 	}

@@ -205,7 +205,11 @@ func storeProblem(err error) (problem, bool) {
 	)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return failure(http.StatusNotFound, issueNotFound, codeNotFound, "the record or this version of it does not exist"), true
+		text := "the record does not exist, or the caller may not read it"
+		if absent := new(absentError); errors.As(err, &absent) {
+			text = absent.diagnostics
+		}
+		return failure(http.StatusNotFound, issueNotFound, codeNotFound, text), true
 	case errors.As(err, &deleted):
 		return failure(http.StatusGone, issueDeleted, codeDeleted, err.Error()).withHeader("ETag", etag(deleted.Version).String()), true
 	case errors.As(err, &precondition):
@@ -219,7 +223,7 @@ func storeProblem(err error) (problem, bool) {
 	case errors.As(err, &ambiguous):
 		return bodyProblem(search.Errors{{Parameter: ambiguous.Param, Problem: ambiguous.Error() + "; write {type}/{id}"}})
 	case errors.Is(err, store.ErrBadPosition):
-		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidQuery, (search.Error{Parameter: "_page_token", Problem: "does not belong to this query; start again without it"}).Error()), true
+		return failure(http.StatusBadRequest, r4.IssueInvalid, codeInvalidQuery, (search.Error{Parameter: "_page_token", Problem: "the token does not belong to this query; start again without it"}).Error()), true
 	case errors.Is(err, store.ErrNotAtomic):
 		return failure(http.StatusNotImplemented, issueNotSupported, codeNotSupported,
 			err.Error()+"; send a batch, or use a site with storage.type: Postgres"), true

@@ -76,7 +76,7 @@ func (h *handler) purge(w http.ResponseWriter, r *request) error {
 		}
 		return r.respond(w, http.StatusOK, body)
 	}
-	return fmt.Errorf("purge a compartment whose records keep changing: %w", store.ErrUnavailable)
+	return fmt.Errorf("purge the compartment of %s/%s, whose records keep changing: %w", r.kind.Name, r.id, store.ErrUnavailable)
 }
 
 // readPurge reads the parameter compartment from the query string or from a Parameters resource in
@@ -95,14 +95,14 @@ func (r *request) readPurge(w http.ResponseWriter) (withCompartment bool, err er
 			return false, err
 		}
 		if !isParameters(raw) {
-			return false, invalidParameters("the body of a $purge must be empty or a Parameters resource")
+			return false, invalidParameters("the body of a $purge must be empty or a Parameters resource; omit it, or send such a resource")
 		}
 		sent, err := purgeParameter(raw)
 		if err != nil {
 			return false, err
 		}
 		if sent != "" && r.query.Has(compartmentParameter) {
-			return false, invalidParameters("the parameter compartment is given twice; give it in the query string or in the body")
+			return false, invalidParameters("the parameter compartment is given twice; give it either in the query string or in the body")
 		}
 		if sent != "" {
 			given = sent
@@ -112,7 +112,7 @@ func (r *request) readPurge(w http.ResponseWriter) (withCompartment bool, err er
 	case given == "" && !r.query.Has(compartmentParameter):
 		return r.kind.Name == patientType, nil
 	case given != "true" && given != "false":
-		return false, invalidParameters("the parameter compartment must be true or false")
+		return false, invalidParameters("the parameter compartment is " + r4.Quote(given) + "; it must be true or false")
 	case given == "true" && r.kind.Name != patientType:
 		return false, invalidParameters("the parameter compartment can be true only for a Patient; omit it")
 	}
@@ -135,7 +135,7 @@ func purgeParameter(raw []byte) (value string, err error) {
 				ValueBoolean *bool  `json:"valueBoolean"`
 			}
 			if json.Unmarshal(each, &sent) != nil || sent.Name != compartmentParameter || sent.ValueBoolean == nil || value != "" {
-				return "", invalidParameters("a $purge has one parameter only: compartment, as valueBoolean")
+				return "", invalidParameters("a $purge has only the parameter compartment; give it once, as valueBoolean")
 			}
 			value = strconv.FormatBool(*sent.ValueBoolean)
 		}
@@ -314,7 +314,7 @@ func (h *handler) receipt(removed map[string]int, shared int) ([]byte, error) {
 			count = append(count, receiptParameter{Name: "purged", Part: []receiptParameter{{Name: "type", ValueCode: kind.Name}, {Name: "count", ValueInteger: &n}}})
 		}
 	}
-	done := information("purged", fmt.Sprintf("%d records are purged with their histories, events and deliveries", total))
+	done := information("purged", fmt.Sprintf("purged records: %d, with their histories, events and deliveries", total))
 	receipt := newOutcome(h.ErrorPages, []r4.Issue{done})
 	parameters := []receiptParameter{
 		{Name: "return", Resource: &receipt},

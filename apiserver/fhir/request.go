@@ -164,9 +164,9 @@ func rejectUnknownParameters(query url.Values, known ...string) error {
 	for _, name := range slices.Sorted(maps.Keys(search.WithoutPresentation(query))) {
 		switch {
 		case !slices.Contains(known, name):
-			wrong = append(wrong, search.Error{Parameter: name, Problem: "is not supported" + suggest.Among(name, append(known, "_format", "_pretty"), "supported parameters:")})
+			wrong = append(wrong, search.Error{Parameter: name, Problem: "the parameter is not supported" + suggest.Among(name, append(known, "_format", "_pretty"), "supported parameters:")})
 		case len(query[name]) > 1:
-			wrong = append(wrong, search.Error{Parameter: name, Problem: "is given more than once; give it once"})
+			wrong = append(wrong, search.Error{Parameter: name, Problem: "the parameter is given more than once; give it once"})
 		}
 	}
 	if len(wrong) > 0 {

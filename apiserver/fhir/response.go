@@ -45,7 +45,7 @@ func (r *request) respondOutcome(w http.ResponseWriter, status int, issues ...r4
 
 // fail answers with an error. It logs errors with a status from 500 up, except 501.
 func (h *handler) fail(w http.ResponseWriter, r *request, err error) {
-	p := problemOf(err)
+	p := problemOf(r.describe(err))
 	if p.status >= http.StatusInternalServerError && p.status != http.StatusNotImplemented {
 		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()),
 			"site", r.site.ID, "resource", r.kind.Resource, "id", r.id, "method", r.Method, "status", p.status, "err", err)
@@ -54,6 +54,7 @@ func (h *handler) fail(w http.ResponseWriter, r *request, err error) {
 		w.Header().Set(name, value)
 	}
 	if err := r.respondOutcome(w, p.status, p.issues...); err != nil {
-		h.Log.ErrorContext(r.Context(), "error response not written", "request", web.RequestID(r.Context()), "err", err)
+		h.Log.ErrorContext(r.Context(), "error response not written", "request", web.RequestID(r.Context()),
+			"site", r.site.ID, "resource", r.kind.Resource, "id", r.id, "method", r.Method, "status", p.status, "err", err)
 	}
 }

@@ -277,7 +277,7 @@ var _ = Describe("A searchset", Ordered, ContinueOnFailure, func() {
 			said = append(said, a.json().at("issue", i, "diagnostics").(string))
 		}
 		for i, want := range []string{
-			`"_has:Group:member:cod": _has number 1, of Group: "cod" is not known for Group; did you mean code?`,
+			`"_has:Group:member:cod": _has level 1, on Group: "cod" is not known for Group; did you mean code?`,
 			`"birthdate": repetition 2 of 2: "1980-13" is not a date: there is no month 13; correct the month`,
 			`"gender": value 2 of 2: "|" is not a token; write code, system|code, |code or system|`,
 			`"nme": "nme" is not known for Patient; did you mean name?`,

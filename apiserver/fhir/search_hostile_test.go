@@ -91,10 +91,10 @@ var _ = Describe("A hostile search", Ordered, ContinueOnFailure, func() {
 		Entry("of too many parameters", func() url.Values { return url.Values{"name": make([]string, 101)} }, "there are 101 parameters"),
 		Entry("with too long a chain", func() url.Values { return url.Values{strings.Repeat("link:Patient.", 6) + "active": {"true"}} }, "more than 5 links"),
 		Entry("with an endless chain", func() url.Values { return url.Values{strings.Repeat("link.", 100_000) + "active": {"true"}} }, "more than 5 links"),
-		Entry("with too deep a _has", func() url.Values { return url.Values{strings.Repeat("_has:Patient:link:", 6) + "active": {"true"}} }, "more than 5 deep"),
+		Entry("with too deep a _has", func() url.Values { return url.Values{strings.Repeat("_has:Patient:link:", 6) + "active": {"true"}} }, "more than 5 levels deep"),
 		Entry("with an endless _has", func() url.Values {
 			return url.Values{strings.Repeat("_has:Patient:link:", 50_000) + "active": {"true"}}
-		}, "more than 5 deep"),
+		}, "more than 5 levels deep"),
 		Entry("with a chain that branches", func() url.Values { return url.Values{"link.link.link.link.link.identifier": {many(600, numbered)}} }, "more than 1000 values"),
 		Entry("with a negative _count", func() url.Values { return url.Values{"_count": {"-9223372036854775808"}} }, "is not a number of items"),
 		Entry("with digits of another script", func() url.Values { return url.Values{"_count": {"٣"}} }, "is not a number of items"),

@@ -30,7 +30,7 @@ func (r *request) searchset(query search.Query, page store.Page, links []link) (
 	issues := ignoredIssues(query.Ignored)
 	if query.CountReduced {
 		issues = append(issues, information("count_reduced",
-			"_count is above the maximum, so this page has at most "+strconv.Itoa(query.Count)+" matches; follow the next link for the others"))
+			"_count is above the maximum, so this page has at most "+strconv.Itoa(query.Count)+" matches; follow the next link for further matches"))
 	}
 	if page.IncludedCut {
 		issues = append(issues, r4.Issue{
@@ -88,7 +88,7 @@ func ignoredIssues(names []string) []r4.Issue {
 	for i, name := range names {
 		issues[i] = r4.Issue{
 			Severity: r4.SeverityWarning, Type: issueNotSupported, Code: codeInvalidQuery,
-			Diagnostics: "the unknown search parameter " + r4.Quote(name) + " is ignored",
+			Diagnostics: "the unknown search parameter " + r4.Quote(name) + " is ignored; correct its name or omit it",
 		}
 	}
 	return issues

@@ -64,7 +64,7 @@ func (r *request) validationIssues(v validation) ([]r4.Issue, error) {
 	sent := body{resource: resource, dialect: v.dialect}
 	if r.id == "" { // the id in the resource is the one to update
 		if sent.resource.ID == "" {
-			return problemOf(r.idError("the resource has no id; for an update it must have one")).issues, nil
+			return problemOf(r.idError("the resource has no id; for the mode update, send one")).issues, nil
 		}
 		r.id = sent.resource.ID
 	}
@@ -148,7 +148,7 @@ func (v *validation) readParameter(parameter jsontext.Value) error {
 	}
 	if name == "resource" {
 		if v.resource != nil || members["resource"] == nil {
-			return invalidParameters("the parameter resource must have one resource; send the resource to validate as its member resource")
+			return invalidParameters("the parameter resource must be given once, with the resource to validate as its member resource")
 		}
 		v.resource = members["resource"]
 		return nil
@@ -162,7 +162,7 @@ func (v *validation) readParameter(parameter jsontext.Value) error {
 		*into, ok = unquote(members[known[name].from[at]])
 	}
 	if !ok {
-		return invalidParameters("the parameter " + name + " must have one value, as " + known[name].from[0])
+		return invalidParameters("the parameter " + name + " must be given once, with a value as " + known[name].from[0])
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (v *validation) check(r *request) error {
 	supportedProfiles := []string{"", definitions + r.kind.Name, definitions + "DomainResource", definitions + "Resource"}
 	switch {
 	case !slices.Contains([]string{"", modeCreate, modeUpdate, modeDelete}, v.mode):
-		return invalidParameters("the mode " + r4.Quote(v.mode) + " is not supported; give create, update or delete, or none")
+		return invalidParameters("the mode " + r4.Quote(v.mode) + " is not supported; give create, update or delete, or omit the mode")
 	case !slices.Contains(supportedProfiles, v.profile):
 		return invalidParameters("the profile " + r4.Quote(v.profile) + " is not supported; omit it or give " + supportedProfiles[1])
 	case v.mode == modeDelete && r.id == "":

@@ -90,7 +90,7 @@ func (h *handler) delete(_ http.ResponseWriter, r *request) (stepFunc, error) {
 		return nil, err
 	}
 	if conditions.absent {
-		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is not supported on a delete; leave it out"}
+		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Match is not supported on a delete; omit the header"}
 	}
 	return r.ifMatch(step{op: deleteOp(r.key())}, conditions.ifMatch), nil
 }
@@ -107,7 +107,7 @@ func (r *request) checkID(sent body) error {
 	case id == "" && sent.dialect.idFromPath:
 		return nil
 	case id == "":
-		return r.idError("the resource has no id; for an update it must have that of the path, " + r4.Quote(r.id))
+		return r.idError("the resource has no id; send the id of the path, " + r4.Quote(r.id))
 	case !strings.EqualFold(id, r.id):
 		return r.idError("the resource has the id " + r4.Quote(id) + ", but the path has the id " + r4.Quote(r.id) + "; send the same id in both")
 	}
@@ -204,7 +204,7 @@ func respondWritten(w http.ResponseWriter, r *request, done store.Result) error 
 			issue = information("unchanged", "no change: the response describes the record that matches the criteria")
 			break
 		}
-		issue = information("unchanged", "no change: the request body has the same value as the stored resource, so versionId stays "+strconv.FormatInt(rec.Version, 10))
+		issue = information("unchanged", "no change: the new value equals the stored resource, so versionId stays "+strconv.FormatInt(rec.Version, 10))
 	}
 	w.Header().Set("Location", r.versionURL(rec)) // after an update too, because HAPI's client reads the version from it
 	r.setVersion(w, rec)

@@ -317,12 +317,16 @@ type ReferencedError struct {
 }
 
 func (e *ReferencedError) Error() string {
-	var by []string
+	var named []string
 	for _, key := range e.named {
-		by = append(by, key.Type+"/"+key.ID)
+		named = append(named, key.Type+"/"+key.ID)
 	}
-	if e.others || len(by) == 0 {
-		by = append(by, "other records")
+	by := strings.Join(named, ", ")
+	switch {
+	case by == "":
+		by = "other records"
+	case e.others:
+		by += " and other records"
 	}
-	return e.Key.Type + "/" + e.Key.ID + " cannot be deleted, because it is referenced by " + strings.Join(by, ", ") + "; change or delete the referring records first"
+	return e.Key.Type + "/" + e.Key.ID + " cannot be deleted, because it is referenced by " + by + "; change or delete the referring records first"
 }

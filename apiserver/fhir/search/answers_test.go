@@ -63,7 +63,7 @@ func TestWholeSite(t *testing.T) {
 		"_type=Patient,Person&name=x&_sort=name":  {types: []string{"Patient", "Person"}},
 		"_type=Patient,Person&link:Device.type=x": {err: `link does not refer`},
 		"_type=Patient,Device&type=x":             {err: `"type" is not known for Patient and Device; did you mean _type?`},
-		"name=x":                                  {err: `"name" is not known for the whole site; supported parameters: _count,`},
+		"name=x":                                  {err: `"name" is not known for all resource types; supported parameters: _count,`},
 		"_type=Observation":                       {err: `"Observation" is not a supported resource type`},
 		"_type=Patient,":                          {err: `"" is not a supported resource type`},
 		"_type=Patient&_type=Person":              {err: "is given more than once"},

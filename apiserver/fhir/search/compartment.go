@@ -55,7 +55,7 @@ func (p *parser) restrictTo(c *Compartment) error {
 	for _, typeName := range p.query.Types {
 		m, ok := c.Member(typeName)
 		if !ok {
-			return fmt.Errorf("%s is not in the compartment of a %s; its types are %s", typeName, c.Type, strings.Join(c.Types(), ", "))
+			return fmt.Errorf("%s is not in the compartment of a %s; give one or more of %s", typeName, c.Type, strings.Join(c.Types(), ", "))
 		}
 		p.query.ByType[typeName] = c.condition(m)
 	}

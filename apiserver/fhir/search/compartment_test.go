@@ -46,8 +46,8 @@ func TestCompartments(t *testing.T) {
 		"more conditions": {of: "Patient", typeName: "Person", query: "gender=male", types: "Person", want: byType("Person", refers("patient", "Patient")), where: store.All{code("gender", "male")}},
 		"a common parameter": {of: "Patient", query: "identifier=1", types: "Group Patient Person RelatedPerson", where: store.All{code("identifier", "1")}, want: byType(
 			"Group", refers("member", "Patient"), "Patient", refers("link", "Patient"), "Person", refers("patient", "Patient"), "RelatedPerson", refers("patient", "Patient"))},
-		"a type outside":           {of: "Patient", query: "_type=Location", err: "Location is not in the compartment of a Patient; its types are Group, Patient, Person, RelatedPerson"},
-		"some outside":             {of: "Device", query: "_type=Group,Device", err: "Device is not in the compartment of a Device; its types are Group"},
+		"a type outside":           {of: "Patient", query: "_type=Location", err: "Location is not in the compartment of a Patient; give one or more of Group, Patient, Person, RelatedPerson"},
+		"some outside":             {of: "Device", query: "_type=Group,Device", err: "Device is not in the compartment of a Device; give one or more of Group"},
 		"_type behind a type":      {of: "Patient", typeName: "Group", query: "_type=Group", err: "without a type in the path"},
 		"a parameter of some only": {of: "Patient", query: "gender=male", err: `"gender" is not known for Group and Patient and Person and RelatedPerson`},
 	}

@@ -22,7 +22,7 @@ func (p *parser) composite(d definition, item string) (store.Condition, error) {
 		for i, component := range d.components {
 			names[i] = component.Name
 		}
-		return nil, fmt.Errorf("%s has %d parts; write %s, and \\$ for a $ in a part", r4.Quote(item), len(parts), strings.Join(names, "$"))
+		return nil, fmt.Errorf(`%s does not have the form %s; correct it, and write \$ for a $ in a part`, r4.Quote(item), strings.Join(names, "$"))
 	}
 	tokens := make([]store.TokenIs, len(parts))
 	for i, part := range parts {

@@ -78,14 +78,14 @@ func TestParseEverything(t *testing.T) {
 
 func TestParseEverythingRejects(t *testing.T) {
 	for query, want := range map[string]string{
-		"start=2026":          `search parameter "start": "start" is not known for $everything; supported parameters: _count, _elements, _format, _page_token, _pretty, _since, _summary, _type`,
+		"start=2026":          `parameter "start": "start" is not known for $everything; supported parameters: _count, _elements, _format, _page_token, _pretty, _since, _summary, _type`,
 		"name=x":              `"name" is not known for $everything`,
 		"_include=*":          `"_include" is not known for $everything`,
-		"_type=Observation":   `search parameter "_type": "Observation" is not a supported resource type`,
-		"_count=x":            `search parameter "_count": "x" is not a number of items`,
-		"_since=yesterday":    `search parameter "_since": "yesterday"`,
+		"_type=Observation":   `parameter "_type": "Observation" is not a supported resource type`,
+		"_count=x":            `parameter "_count": "x" is not a number of items`,
+		"_since=yesterday":    `parameter "_since": "yesterday"`,
 		"_since=2026&_since=": "", // an empty value counts as absent
-		"_count=1&_count=2":   `search parameter "_count": is given more than once`,
+		"_count=1&_count=2":   `parameter "_count": the parameter is given more than once`,
 	} {
 		values, err := url.ParseQuery(query)
 		if err != nil {

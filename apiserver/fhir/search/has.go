@@ -17,7 +17,7 @@ const hasForm = "write _has:{type}:{reference parameter}:{parameter}={value}"
 func (p *parser) hasAsValue(at scope, value string) (store.Condition, error) {
 	name, value, ok := strings.Cut(value, "=")
 	if !ok {
-		return nil, fmt.Errorf("%s has no value for a parameter; %s, or _has={type}:{reference parameter}:{parameter}={value}", r4.Quote(name), hasForm)
+		return nil, fmt.Errorf("%s has no value; %s, or _has={type}:{reference parameter}:{parameter}={value}", r4.Quote(name), hasForm)
 	}
 	return p.has(at, paramHas+":"+name, value)
 }
@@ -39,12 +39,12 @@ func (p *parser) has(at scope, name, value string) (store.Condition, error) {
 	}
 	at.reversals++
 	if at.reversals > maxDepth {
-		return nil, fmt.Errorf("_has is nested more than %d deep; use fewer levels", maxDepth)
+		return nil, fmt.Errorf("_has is nested more than %d levels deep; use fewer levels", maxDepth)
 	}
 	at.types = []string{typeName}
 	where, err := p.parseFilter(at, param, value)
 	if err != nil {
-		return nil, within(fmt.Sprintf("_has number %d, of %s", at.reversals, typeName), err)
+		return nil, within(fmt.Sprintf("_has level %d, on %s", at.reversals, typeName), err)
 	}
 	p.reaches[typeName] = true
 	return store.ReferredBy{Type: typeName, Param: field, Where: where}, nil

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -45,7 +46,7 @@ func (p *parser) near(d definition, item string) (store.Condition, error) {
 	unit, ok := units[parts[3]]
 	if !ok {
 		known := []string{"km", "m", "[mi_i]", "[mi_us]", "[nmi_i]", "[ft_i]"}
-		return nil, fmt.Errorf("%s is not a supported unit of distance; give one of %q", r4.Quote(parts[3]), known)
+		return nil, fmt.Errorf("%s is not a supported unit of distance; give one of %s", r4.Quote(parts[3]), strings.Join(known, ", "))
 	}
 	condition.Meters = distance * unit
 	return condition, nil

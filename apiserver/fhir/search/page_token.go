@@ -57,10 +57,10 @@ type Binding struct {
 	View string
 }
 
-// The errors of page tokens. Their texts follow the name of the parameter in messages.
+// The errors of page tokens. In messages, they follow the name of the parameter.
 var (
-	ErrTokenForeign = errors.New("was not made by this server for this site, address, query and caller; follow the next link unchanged, or start again without it")
-	ErrTokenExpired = errors.New("has expired; start again without it")
+	ErrTokenForeign = errors.New("the token was not made by this server for this site, address, query and caller; follow the next link unchanged, or start again without it")
+	ErrTokenExpired = errors.New("the token has expired; start again without it")
 )
 
 // Tokens makes and opens page tokens. The tokens are encrypted, because a position can reveal when a
@@ -72,7 +72,7 @@ type Tokens struct{ keys func() [][]byte }
 // TokenKeySize bytes.
 func NewTokens(keys func() [][]byte) (Tokens, error) {
 	if keys == nil || len(keys()) == 0 {
-		return Tokens{}, errors.New("make page tokens: there is no key")
+		return Tokens{}, errors.New("make page tokens: there is no key; one or more are required")
 	}
 	for _, key := range keys() {
 		if len(key) != TokenKeySize {

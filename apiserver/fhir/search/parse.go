@@ -205,7 +205,7 @@ func (p *parser) parameter(name string, values []string) error {
 			return fmt.Errorf("the modifier %s is not supported; %s", r4.Quote(modifier), describeModifiers(known.modifiers))
 		}
 		if len(values) > 1 && !known.repeatable {
-			return errors.New("is given more than once; give it once")
+			return errors.New("the parameter is given more than once; give it once")
 		}
 	}
 	for i, value := range values {
@@ -235,7 +235,11 @@ func (p *parser) parameter(name string, values []string) error {
 // addFilter parses one value of a search parameter and adds its condition to the query.
 func (p *parser) addFilter(name, value string) error {
 	if !p.allowsFilters {
-		return &unknownError{name: name, of: p.subject(), known: slices.Sorted(maps.Keys(p.resultParameters))}
+		of := "this interaction"
+		if p.Everything != "" {
+			of = p.subject()
+		}
+		return &unknownError{name: name, of: of, known: slices.Sorted(maps.Keys(p.resultParameters))}
 	}
 	condition, err := p.parseFilter(scope{types: p.query.Types}, name, value)
 	if err != nil {
@@ -245,7 +249,8 @@ func (p *parser) addFilter(name, value string) error {
 	return nil
 }
 
-// subject returns the names of the searched types for error messages.
+// subject names, for error messages, what the query is about: $everything, the types that it names, or
+// all types of the site.
 func (p *parser) subject() string {
 	switch {
 	case p.Everything != "":
@@ -257,7 +262,7 @@ func (p *parser) subject() string {
 	case len(p.query.Types) < len(r4.Types):
 		return strings.Join(p.query.Types, " and ")
 	default:
-		return "the whole site"
+		return "all resource types"
 	}
 }
 
@@ -265,7 +270,7 @@ func (p *parser) subject() string {
 // messages suggest no similar name.
 var unsupported = []string{"_content", "_filter", "_list", "_query", "_text"}
 
-// unknownError is the error of an unknown parameter. It is the only error that lenient handling
+// unknownError is the error of a parameter that is unknown for what of names. It is the only error that lenient handling
 // ignores.
 type unknownError struct {
 	name, of string

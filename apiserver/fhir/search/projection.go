@@ -83,7 +83,7 @@ func (q Query) ElementsOf(typeName string) []string {
 // checkCombination returns an error if parameters exclude each other.
 func (p *parser) checkCombination() *Error {
 	if p.query.Summary != NoSummary && len(p.query.Elements) > 0 {
-		return &Error{Parameter: "_elements", Problem: "cannot be combined with _summary=" + string(p.query.Summary) + "; give one of the two"}
+		return &Error{Parameter: "_elements", Problem: "the parameter cannot be combined with _summary=" + string(p.query.Summary) + "; give one of the two"}
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (e Error) Error() string {
 	if e.Parameter == "" {
 		return e.Problem
 	}
-	return "search parameter " + r4.Quote(e.Parameter) + ": " + e.Problem
+	return "parameter " + r4.Quote(e.Parameter) + ": " + e.Problem
 }
 
 // Errors are the errors in a query.

@@ -32,7 +32,7 @@ func referencesTo(target string) reader {
 		d.targets = []string{target}
 		condition, err := p.reference(d, item)
 		if is, ok := condition.(store.RefersTo); err == nil && ok && is.To.Type != target {
-			return nil, fmt.Errorf("%s is not a reference to a %s; write %s/{id}", r4.Quote(item), target, target)
+			return nil, fmt.Errorf("%s is not a reference to the type %s; write %s/{id}", r4.Quote(item), target, target)
 		}
 		return condition, err
 	})
@@ -76,7 +76,7 @@ func (p *parser) hierarchy(d definition, item string, above bool) (store.Conditi
 	if !r4.ValidID(text) {
 		to, err := p.parseReference(text)
 		if err == nil && !slices.Contains(d.targets, to.Type) {
-			err = fmt.Errorf("%s is not a reference to a %s; write {type}/{id}", r4.Quote(item), strings.Join(d.targets, " or "))
+			err = fmt.Errorf("%s is not a reference to the type %s; write {type}/{id}", r4.Quote(item), strings.Join(d.targets, " or "))
 		}
 		return store.RefersAround{Param: d.name, To: to, Above: above}, err
 	}

@@ -67,7 +67,7 @@ func (p *parser) types(values url.Values) error {
 	case p.Type != "":
 		p.query.Types = []string{p.Type}
 		if len(given) > 0 && p.allowsFilters {
-			return errors.New("is only supported in a search without a type in the path; leave it out")
+			return errors.New("the parameter is only supported in a search without a type in the path; omit it")
 		}
 		return nil
 	case len(given) == 0 && p.Compartment != nil:
@@ -77,7 +77,7 @@ func (p *parser) types(values url.Values) error {
 		p.query.Types = namesOfTypes()
 		return nil
 	case len(given) > 1:
-		return errors.New("is given more than once; separate types by commas")
+		return errors.New("the parameter is given more than once; give it once, with types separated by commas")
 	}
 	for item := range strings.SplitSeq(given[0], ",") {
 		name, err := parseTypeName(item)
@@ -122,7 +122,7 @@ func (p *parser) total(_, value string) (string, error) {
 
 func (p *parser) pageToken(_, value string) (string, error) {
 	if len(value) > maxTokenSize {
-		return "", errors.New("is longer than any page token; follow the next link unchanged, or start again without it")
+		return "", errors.New("the value is longer than any page token; follow the next link unchanged, or start again without it")
 	}
 	p.query.PageToken = value
 	return value, nil

@@ -86,7 +86,7 @@ func (p *parser) ofType(d definition, item string) (store.Condition, error) {
 		return nil, err
 	}
 	if len(parts) != 3 || slices.Contains(parts, "") {
-		return nil, fmt.Errorf("%s is not an identifier with its type; write system|code|value, where system and code are those of its type", r4.Quote(item))
+		return nil, fmt.Errorf("%s is not an identifier with its type; write system|code|value, where system and code are those of the identifier's type", r4.Quote(item))
 	}
 	code := fold.Code(parts[1]) + "|" + fold.Code(parts[2])
 	return store.TokenIs{Param: d.name + ":of-type", System: &parts[0], Code: &code}, nil
@@ -100,7 +100,7 @@ func (p *parser) inValueSet(d definition, item string) (store.Condition, error) 
 	}
 	codings, ok := r4.Expand(url)
 	if !ok {
-		return nil, fmt.Errorf("the value set %s is not one of those that this server knows: the value sets of R4's required bindings whose codes can be listed, such as http://hl7.org/fhir/ValueSet/administrative-gender", r4.Quote(url))
+		return nil, fmt.Errorf("the value set %s is not supported; give one that R4 binds as required and whose codes can be listed, such as http://hl7.org/fhir/ValueSet/administrative-gender", r4.Quote(url))
 	}
 	if err := p.addValues(len(codings) - 1); err != nil {
 		return nil, err

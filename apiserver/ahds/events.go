@@ -150,7 +150,7 @@ func (h *handler) acceptanceOf(r *request, p events.Published) (acceptance, erro
 		memory: event.Memory{ID: p.ID, Type: p.Type, Subject: p.Subject, Made: event.Fingerprint(p)},
 	}
 	if r.site.Events == nil {
-		return acceptance{}, fmt.Errorf("accept an event: this endpoint has no source of events: %w", store.ErrUnavailable)
+		return acceptance{}, fmt.Errorf("accept event %s: events of site %s are not configured: %w", p.ID, r.site.ID, store.ErrUnavailable)
 	}
 	var err error
 	a.op.Events, err = r.site.Events.Published(p)

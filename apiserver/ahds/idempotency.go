@@ -56,7 +56,7 @@ func (r *request) idempotencyKey() (idempotencyKey, error) {
 	}
 	if len(values) > 1 || !keyForm.MatchString(values[0]) {
 		return idempotencyKey{}, fielderror.Errors{{
-			In: fielderror.Header, At: idempotencyHeader, Code: fielderror.CodeInvalidHeader, Detail: "send one key of 1 to 255 printable ASCII characters without spaces, such as a UUID",
+			In: fielderror.Header, At: idempotencyHeader, Code: fielderror.CodeInvalidHeader, Detail: "the key is invalid or repeated; send one key of 1 to 255 printable ASCII characters without spaces, such as a UUID",
 		}}
 	}
 	return idempotencyKey{key: digest([]byte(r.caller.Name), []byte(values[0]))}, nil

@@ -162,7 +162,7 @@ func slotProblem(err error) (problem, bool) {
 func storeProblem(err error) (problem, bool) {
 	switch {
 	case store.IsAbsent(err):
-		return problem{status: http.StatusNotFound, code: codeNotFound, detail: "there is no record with this id"}, true
+		return problem{status: http.StatusNotFound, code: codeNotFound, detail: "the record, webhook or delivery in the request does not exist, or is no longer kept; check its id or token"}, true
 	case store.IsConflict(err):
 		return problem{status: http.StatusConflict, code: codeVersionConflict, detail: "the record was changed by another request; read it again and retry"}, true
 	case errors.Is(err, store.ErrQueryTimeout):

@@ -40,7 +40,7 @@ const (
 func (k *kind) encode(s stored) (store.Body, error) {
 	service, err := json.Marshal(s.service)
 	if err != nil {
-		return store.Body{}, fmt.Errorf("encode record: %w", err)
+		return store.Body{}, fmt.Errorf("encode a record of type %s: %w", k.recordType, err)
 	}
 	content := schema.NewWriter(nil)
 	k.fields.Append(content, s.content)
@@ -63,7 +63,7 @@ func (k *kind) decode(body []byte) (stored, error) {
 		err = json.NewDecoder(bytes.NewReader(object.Get(memberService))).Decode(&s.service)
 	}
 	if err != nil {
-		return stored{}, fmt.Errorf("%w: %w", errBadBody, err)
+		return stored{}, fmt.Errorf("%w of type %s: %w", errBadBody, k.recordType, err)
 	}
 	return s, nil
 }

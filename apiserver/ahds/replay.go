@@ -33,7 +33,7 @@ func checkStatuses(at jsontext.Pointer, value jsontext.Value) fielderror.Errors 
 	}
 	values, ok := statusesOf(value)
 	if !ok {
-		return wrong(fielderror.CodeWrongType, "the value is not a status; send a string or an array of strings")
+		return wrong(fielderror.CodeWrongType, "the value is neither a status nor an array of statuses; send one or more of "+strings.Join(endedStatuses, ", "))
 	}
 	if len(values) == 0 {
 		return wrong(fielderror.CodeInvalidValue, "the array has no status; send at least one of "+strings.Join(endedStatuses, ", "))

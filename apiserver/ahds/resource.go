@@ -163,7 +163,7 @@ func serviceDataOf(resource webhook.Resource) serviceData {
 func (own serviceData) encode() (string, error) {
 	text, err := json.Marshal(own)
 	if err != nil {
-		return "", fmt.Errorf("encode service data of resource: %w", err)
+		return "", fmt.Errorf("encode the service data of a resource: %w", err)
 	}
 	return string(text), nil
 }

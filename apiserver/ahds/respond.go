@@ -32,7 +32,7 @@ func (h *handler) fail(w http.ResponseWriter, r *request, err error) {
 		w.Header().Set(name, value)
 	}
 	if err := r.respond(w, p.status, typeProblem, p.encode(h.ErrorPages, r.instance())); err != nil {
-		h.Log.ErrorContext(r.Context(), "error response not written", "request", web.RequestID(r.Context()), "err", err)
+		h.Log.ErrorContext(r.Context(), "cannot write an error response", "request", web.RequestID(r.Context()), "site", r.site.ID, "err", err)
 	}
 }
 

@@ -26,5 +26,5 @@ func CheckStored(recordType string, body []byte) error {
 	if recordType == event.Type && (deleted || jsontext.Value(body).IsValid()) {
 		return nil
 	}
-	return fmt.Errorf("%w: it is not JSON, or its type %q is unknown", errBadBody, recordType)
+	return fmt.Errorf("%w: the body is not JSON, or the type %q is unknown", errBadBody, recordType)
 }

@@ -131,7 +131,7 @@ func (h *handler) stream(w http.ResponseWriter, r *request, op operation) error 
 		return nil
 	}
 	if err := s.run(r.Context()); err != nil && r.Context().Err() == nil {
-		h.Log.InfoContext(r.Context(), "stream of deliveries ended", "site", r.site.ID, "webhook", r.id, "err", err)
+		h.Log.InfoContext(r.Context(), "a stream of deliveries ended with an error", "site", r.site.ID, "webhook", r.id, "err", err)
 	}
 	return nil // the status has been sent; the client gets the error when it reconnects
 }

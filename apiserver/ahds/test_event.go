@@ -38,7 +38,7 @@ func (h *handler) testWebhook(w http.ResponseWriter, r *request) error {
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
-		return fmt.Errorf("create the id of an event: %w", err)
+		return fmt.Errorf("create the id of a test event: %w", err)
 	}
 	eventID := id.String()
 	if err := acceptTest(r, eventID, hook.Content.Text("eventType"), hook.ID); err != nil {
@@ -56,7 +56,7 @@ func (h *handler) testWebhook(w http.ResponseWriter, r *request) error {
 func acceptTest(r *request, id, eventType, hook string) error {
 	of, known := events.TypeOf(eventType)
 	if !known {
-		return fmt.Errorf("test a webhook: unknown event type %q", eventType)
+		return fmt.Errorf("test webhook %s: unknown event type %q", hook, eventType)
 	}
 	body, err := event.Memory{ID: id, Type: eventType, Made: "test of " + hook}.Body()
 	if err != nil {

@@ -28,5 +28,5 @@ func (h *handler) unknownPath(path string) error {
 	if meant, ok := suggest.Closest(segment, h.segments); ok && meant != segment {
 		return &web.UnknownPathError{Paths: "did you mean " + base + meant + "?"}
 	}
-	return &web.UnknownPathError{Paths: "the paths of this API begin with /site/{siteId}" + base + strings.Join(h.segments, ", ")}
+	return &web.UnknownPathError{Paths: "the paths of this API begin with /site/{siteId}" + base + " and one of " + strings.Join(h.segments, ", ")}
 }

@@ -82,7 +82,7 @@ func structured(object schema.Object, within func(fielderror.Errors) fielderror.
 		case member.Name == "data_base64":
 			return Sent{}, within(fielderror.Errors{{At: "/data_base64", Code: fielderror.CodeUnknownField, Detail: "binary data is not supported; send a JSON object in the member data"}})
 		case member.Name == "specversion" && schema.String(member.Value) != version:
-			return Sent{}, within(fielderror.Errors{{At: "/specversion", Code: fielderror.CodeInvalidValue, Detail: "the version is not supported; send \"" + version + "\", for CloudEvents " + version}})
+			return Sent{}, within(fielderror.Errors{{At: "/specversion", Code: fielderror.CodeInvalidValue, Detail: "this version of CloudEvents is not supported; send \"" + version + "\""}})
 		}
 	}
 	var read cloudevent.Event
@@ -131,9 +131,9 @@ func ParseBinary(header map[string][]string, text []byte) ([]Sent, error) {
 		value, err := url.PathUnescape(header[field][0])
 		switch {
 		case err != nil:
-			return nil, refuse(name, fielderror.CodeInvalidHeader, "the percent-encoding is invalid: "+err.Error())
+			return nil, refuse(name, fielderror.CodeInvalidHeader, "the percent-encoding is invalid: "+err.Error()+"; write %25 for a %")
 		case name == "specversion" && value != version:
-			return nil, refuse(name, fielderror.CodeInvalidHeader, "the version is not supported; send \""+version+"\", for CloudEvents "+version)
+			return nil, refuse(name, fielderror.CodeInvalidHeader, "this version of CloudEvents is not supported; send "+version)
 		case name == "specversion":
 			continue
 		}

@@ -211,7 +211,7 @@ type Memory struct {
 func (m Memory) Body() (store.Body, error) {
 	text, err := json.Marshal(m)
 	if err != nil {
-		return store.Body{}, fmt.Errorf("encode event: %w", err)
+		return store.Body{}, fmt.Errorf("encode event %s: %w", m.ID, err)
 	}
 	return store.Body{JSON: text}, nil
 }

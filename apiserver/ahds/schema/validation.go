@@ -71,7 +71,7 @@ func (f Fields) Replace(object Object, id Identity) (Content, error) {
 		}
 		errs = append(errs, fielderror.Error{
 			At: string(jsontext.Pointer("").AppendToken(field.Name)), Code: fielderror.CodeMissing,
-			Detail: field.Name + " is missing; PUT replaces the whole record, so send all fields, or change single ones with PATCH",
+			Detail: field.Name + " is missing; PUT replaces the whole record, so send all fields, or change single fields with PATCH",
 		})
 	}
 	return content, errs.Err()

@@ -55,7 +55,7 @@ func (t Tokens) fit(hold *Hold, token string) bool {
 func NewNonce() string { return rand.Text() }
 
 func (s State) hasEnded() error {
-	return s.refused(CodeEnded, "the hold of the token has ended; hold the slot again if it is free")
+	return s.refused(CodeEnded, "holdToken is not the token of a current hold of this slot; hold the slot again if it is free")
 }
 
 // admit returns an error unless a client with the token, which may be empty, may hold or book the

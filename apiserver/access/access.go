@@ -91,7 +91,7 @@ var ErrUnavailable = errors.New("access cannot be checked now; retry later")
 
 // ErrSiteHidden is returned if the Site does not exist, or if it is hidden and the caller has no
 // right to it. Responses to both must be indistinguishable; see AwaitAbsent.
-var ErrSiteHidden = errors.New("no such site")
+var ErrSiteHidden = errors.New("no site has the siteId in the path, or the caller has no right to it; check the siteId")
 
 // TokenError is returned if a request has no token or an invalid token (RFC 6750 §3.1).
 type TokenError struct {
@@ -128,7 +128,7 @@ type ForbiddenError struct {
 }
 
 func (e *ForbiddenError) Error() string {
-	return fmt.Sprintf("%s may not %s", e.Caller, e.Action)
+	return fmt.Sprintf("%s may not %s; ask the administrator of the site for this right", e.Caller, e.Action)
 }
 
 // Authorizer authorizes actions at a Site. Authorize returns nil if the caller may perform the
@@ -141,7 +141,7 @@ type Authorizer interface {
 // Errors: *TokenError.
 func BearerToken(header string) (string, error) {
 	if header == "" {
-		return "", &TokenError{Description: "the request has no bearer token"}
+		return "", &TokenError{Description: "the request has no bearer token; send it as Authorization: Bearer <token>"}
 	}
 	scheme, token, _ := strings.Cut(header, " ")
 	token = strings.TrimLeft(token, " ")

@@ -99,7 +99,7 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 			return nil, pending[n].reason
 		}
 	}
-	return nil, fmt.Errorf("write records that other requests keep changing: %w", store.ErrUnavailable)
+	return nil, fmt.Errorf("write records: other requests changed them during each attempt: %w", store.ErrUnavailable)
 }
 
 // CheckWrite implements store.Restricted.

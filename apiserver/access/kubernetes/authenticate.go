@@ -50,7 +50,7 @@ func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token st
 	}
 }
 
-var errNotValid = invalidToken("the token is not valid: the cluster does not accept it")
+var errNotValid = invalidToken("the cluster does not accept the token; get a new token from the cluster")
 
 // accept reviews a token for a Site, and caches its caller if the Site accepts the token.
 func (a *Access) accept(ctx context.Context, at acceptance, token string, claims tokenClaims) (caller access.Caller, ok bool, err error) {

@@ -30,6 +30,7 @@ const (
 // keySet has the keys of one issuer. A goroutine (run) fetches the keys. While the issuer is down,
 // the keySet keeps the last keys. It is safe for concurrent use.
 type keySet struct {
+	site   Owner
 	source discovery.Issuer
 	dial   discovery.Dial
 	now    func() time.Time
@@ -46,10 +47,10 @@ type keySet struct {
 	lastUnknown time.Time
 }
 
-func openKeySet(ctx context.Context, source discovery.Issuer, options Options) *keySet {
+func openKeySet(ctx context.Context, site Owner, source discovery.Issuer, options Options) *keySet {
 	ctx, cancel := context.WithCancel(ctx)
 	k := &keySet{
-		source: source, dial: options.Dial, now: options.clock(), close: cancel,
+		site: site, source: source, dial: options.Dial, now: options.clock(), close: cancel,
 		wanted: make(chan struct{}, 1), pending: make(chan struct{}),
 	}
 	go k.run(ctx)
@@ -62,7 +63,7 @@ func (k *keySet) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := refreshInterval
 		if err := k.refresh(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "cannot fetch the keys of an issuer", "issuer", k.source.URL, "problem", discovery.Problem(err))
+			slog.WarnContext(ctx, "cannot fetch the keys of an issuer; the server will retry", "namespace", k.site.Namespace, "issuer", k.source.URL, "problem", discovery.Problem(err))
 			pause, retry = retry, min(2*retry, maxRetry)
 		} else {
 			retry = minRetry
@@ -120,7 +121,7 @@ func (k *keySet) find(ctx context.Context, keyID string, algorithm jose.Signatur
 		return nil, fmt.Errorf("%w: the keys of the token's issuer are not known yet", access.ErrUnavailable)
 	}
 	if len(keys) == 0 {
-		return nil, refused("the token is signed with a key that its issuer does not publish")
+		return nil, refused("the token is signed with a key that its issuer does not publish; get a new token")
 	}
 	var fitting []jose.JSONWebKey
 	for _, key := range keys {

@@ -117,7 +117,7 @@ func Open(ctx context.Context, site Owner, issuers []Issuer, before *Issuers, op
 	for _, issuer := range issuers {
 		keys := before.keysFrom(issuer.Keys)
 		if keys == nil {
-			keys = openKeySet(ctx, issuer.Keys, options)
+			keys = openKeySet(ctx, site, issuer.Keys, options)
 		}
 		opened.keys = append(opened.keys, keys)
 	}

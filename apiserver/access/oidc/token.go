@@ -59,12 +59,12 @@ func parse(raw string) (token, error) {
 	var h header
 	t := token{claims: claims{}}
 	if !decode(parts[0], &h) || !decode(parts[1], &t.claims) {
-		return token{}, refused("the token is not a JWT")
+		return token{}, refused("the token is not a JWT: its header and payload must be JSON objects in base64url, without repeated names")
 	}
 	t.issuer, _ = t.claims.text("iss")
 	t.algorithm, t.keyID = jose.SignatureAlgorithm(h.Algorithm), h.KeyID
 	if h.Critical != nil || h.Encoded != nil {
-		return token{}, refused("the token has critical header parameters, crit or b64, which are not supported")
+		return token{}, refused("the token's header has crit or b64, which are not supported; use a token without them")
 	}
 	if !slices.Contains(tokenTypes, strings.TrimPrefix(strings.ToLower(h.Type), "application/")) {
 		return token{}, refused("the token is not an access token: its type is neither JWT nor at+jwt")
@@ -74,7 +74,7 @@ func parse(raw string) (token, error) {
 	}
 	signed, err := jose.ParseSignedCompact(raw, discovery.Algorithms)
 	if err != nil {
-		return token{}, refused("the token is not a JWT")
+		return token{}, refused("the token is not a signed JWT in compact serialization (RFC 7515)")
 	}
 	t.signed = signed
 	return t, nil

@@ -152,7 +152,7 @@ func newClient(dial Dial, bundle string) (*http.Client, error) {
 
 func checkAddress(address *url.URL) error {
 	if address.Scheme != "https" || address.Host == "" || address.User != nil {
-		return invalid("its discovery document, or a redirect, names an address that is not an https URL without user")
+		return invalid("the address of its discovery document, of its keys (jwks_uri) or of a redirect is not an https URL with a host and without a user")
 	}
 	return nil
 }
@@ -160,14 +160,14 @@ func checkAddress(address *url.URL) error {
 func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
-		return nil, invalid("an address of its documents is not a URL")
+		return nil, invalid("the address of its discovery document or of its keys (jwks_uri) is not a URL")
 	}
 	if err := checkAddress(parsed); err != nil {
 		return nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, invalid("an address of its documents is not a URL")
+		return nil, invalid("the address of its discovery document or of its keys (jwks_uri) is not a URL")
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := client.Do(request)
@@ -183,7 +183,7 @@ func get(ctx context.Context, client *http.Client, address string) ([]byte, erro
 		return nil, err
 	}
 	if len(content) > maxDocumentBytes {
-		return nil, invalid("one of its documents is larger than 256 KiB")
+		return nil, invalid("its discovery document or its key set is larger than 256 KiB")
 	}
 	return content, nil
 }

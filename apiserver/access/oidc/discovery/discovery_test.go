@@ -78,7 +78,7 @@ func TestFetch(t *testing.T) {
 		"an authority unknown":      {change: func(i *Issuer) { i.CABundle = "" }, problem: "not trusted"},
 		"a bundle of nothing":       {change: func(i *Issuer) { i.CABundle = "none" }, problem: "caBundle holds no PEM", invalid: true},
 		"a network not allowed":     {dial: egress.NewDialer(nil).DialContext, problem: "--issuer-networks"},
-		"nobody there":              {change: func(i *Issuer) { i.URL = "https://127.0.0.1:1" }, problem: "refused"},
+		"nobody there":              {change: func(i *Issuer) { i.URL = "https://127.0.0.1:1" }, problem: "refuses"},
 		"keys inline":               {change: func(i *Issuer) { i.JWKS, i.URL = good, "https://127.0.0.1:1" }},
 		"a private key inline":      {change: func(i *Issuer) { i.JWKS = keySet(t, jose.JSONWebKey{Key: private}) }, problem: "private", invalid: true},
 	} {

@@ -32,10 +32,10 @@ func Problem(err error) string {
 	case errors.As(err, &certificate):
 		return "its TLS certificate is not trusted, or is not for its host: set caBundle to the certificates of its authority"
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "the connection was refused"
+		return "it refuses connections"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return fmt.Sprintf("it does not answer within %.0f s", fetchTimeout.Seconds())
 	default:
-		return "a TLS connection to it cannot be made"
+		return "it cannot be reached over HTTPS: check its address and its TLS settings"
 	}
 }

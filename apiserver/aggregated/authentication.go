@@ -52,7 +52,7 @@ func pollAuthentication(ctx context.Context, kubeconfig string, done func(map[st
 		read, err := clients.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap, metav1.GetOptions{})
 		if err != nil {
 			if !told {
-				slog.WarnContext(ctx, "the aggregated API waits for the front proxy's configuration", "configMap", authenticationConfigMap, "error", err)
+				slog.WarnContext(ctx, "the aggregated API waits until the front proxy's configuration can be read", "namespace", metav1.NamespaceSystem, "configMap", authenticationConfigMap, "error", err)
 				told = true
 			}
 			return false, nil
@@ -71,7 +71,7 @@ func followAuthorities(ctx context.Context, secure *genericapiserver.SecureServi
 	authorities := secure.ClientCA
 	follower, ok := authorities.(dynamiccertificates.ControllerRunner)
 	if !ok {
-		return fmt.Errorf("the client authorities %s cannot be followed", authorities.Name()) //nolint:err113 // a library that changed
+		return fmt.Errorf("the certificate authorities of clients (%s) cannot be watched", authorities.Name()) //nolint:err113 // a library that changed
 	}
 	go follower.Run(ctx, 1)
 	secure.ClientCA = followed{authorities}

@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// bodyOf returns the body of a record for an object's spec. The spec is parsed and validated by
-// package r4, as in all APIs.
+// bodyOf returns the body of the record of an object: the spec, with resourceType kind and the id in
+// front. It validates the body by r4.Read, as all APIs do. Errors: those of the fields of the object.
 func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList) {
 	path := field.NewPath("spec")
 	text := jsontext.Value(strings.TrimSpace(string(spec)))

@@ -43,7 +43,7 @@ func (r *resource) writeStatus(ctx context.Context, err error, name string) erro
 	case errors.As(err, &limit):
 		return r.statusError(http.StatusInsufficientStorage, "InsufficientStorage", err, name)
 	case errors.Is(err, store.ErrUnavailable):
-		slog.WarnContext(ctx, "a write failed or has an unknown outcome", "namespace", request.NamespaceValue(ctx), "resource", r.kind.Plural, "error", err)
+		slog.WarnContext(ctx, "a write failed or has an unknown outcome", "namespace", request.NamespaceValue(ctx), "resource", r.kind.Plural, "name", name, "error", err)
 		answer := r.unavailable("the storage of namespace "+request.NamespaceValue(ctx)+" did not respond; the write may have succeeded: read the object before you repeat it", name)
 		answer.ErrStatus.Details.RetryAfterSeconds = 0
 		return answer
@@ -78,10 +78,10 @@ func (r *resource) status(ctx context.Context, err error, name string) error {
 		return apierrors.NewBadRequest("continue: the token is of another list; omit it to list from the start")
 	case errors.Is(err, store.ErrNotReady), errors.Is(err, store.ErrMoving), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrQueryTimeout), errors.Is(err, access.ErrUnavailable):
 		namespace := request.NamespaceValue(ctx)
-		slog.WarnContext(ctx, "the records of a site are not available", "namespace", namespace, "resource", r.kind.Plural, "error", err)
-		return r.unavailable("the records of namespace "+namespace+" are not available right now", name)
+		slog.WarnContext(ctx, "cannot read or write the records of a site now", "namespace", namespace, "resource", r.kind.Plural, "name", name, "error", err)
+		return r.unavailable("the records of namespace "+namespace+" cannot be read or written now; retry later", name)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return apierrors.NewTimeoutError("the request ended before there was a response", 0)
+		return apierrors.NewTimeoutError("the request took too long; if it was a write, it may have succeeded", 0)
 	default:
 		return err
 	}

@@ -62,7 +62,7 @@ func (r *resource) attribute(ctx context.Context, records store.Store, object r4
 func (r *resource) claim(ctx context.Context, before, object r4v1.Object, record store.Record) r4v1.Object {
 	updated, err := r.fields.Update(before, object.DeepCopyObject(), restManager)
 	if err != nil {
-		slog.WarnContext(ctx, "cannot compute the owners of fields", "resource", r.kind.Plural, "id", record.Key.ID, "error", err)
+		slog.WarnContext(ctx, "cannot compute the owners of the fields of an object", "namespace", object.GetNamespace(), "resource", r.kind.Plural, "id", record.Key.ID, "error", err)
 		return object
 	}
 	claimed := updated.(r4v1.Object)

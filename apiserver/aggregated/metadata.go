@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	r4v1 "github.com/paddock-health/paddock/api/r4/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -34,7 +35,7 @@ func keptOf(ctx context.Context, record store.Record) kept {
 	}
 	var k kept
 	if err := json.Unmarshal(record.Metadata, &k); err != nil {
-		slog.WarnContext(ctx, "the metadata of a record cannot be read and counts as none", "type", record.Key.Type, "id", record.Key.ID, "error", err)
+		slog.WarnContext(ctx, "cannot decode the metadata of a record; the record is served without it", "namespace", request.NamespaceValue(ctx), "type", record.Key.Type, "id", record.Key.ID, "error", err)
 		return kept{}
 	}
 	return k

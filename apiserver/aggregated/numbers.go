@@ -155,7 +155,7 @@ func sameScalar(stored, sent jsontext.Value) bool {
 	}
 }
 
-var errRepeated = errors.New("the object has a name twice")
+var errRepeated = errors.New("the object has two members with the same name")
 
 // namedMembers returns the members of an object, and their values by name.
 func namedMembers(object jsontext.Value) ([]jsonwalk.Member, map[string]jsontext.Value, error) {

@@ -75,7 +75,7 @@ func checkPatchCost(text []byte) error {
 			return nil //nolint:nilerr // the end, or the library's to refuse
 		}
 		if decoder.StackDepth() > maxPatchDepth {
-			return apierrors.NewBadRequest(fmt.Sprintf("the patch has more than %d levels of nesting", maxPatchDepth))
+			return apierrors.NewBadRequest(fmt.Sprintf("the patch is nested too deeply; send at most %d levels", maxPatchDepth))
 		}
 		if token.Kind() == jsontext.KindBeginObject && decoder.StackDepth() == 2 {
 			operations++

@@ -94,7 +94,8 @@ func (r *resource) Get(ctx context.Context, name string, _ *metav1.GetOptions) (
 // case as its name, because ids that differ only in case belong to the same record.
 func isName(name string) bool { return name == strings.ToLower(name) }
 
-// object returns the object of a record. It reads earlier versions from records if needed.
+// object returns the object of a record. If another API has written the record since the managed
+// fields were stored, it reads the version of that time from records, to update the managed fields.
 func (r *resource) object(ctx context.Context, records store.Store, record store.Record) (r4v1.Object, error) {
 	object := r.kind.New()
 	if err := fill(ctx, object, request.NamespaceValue(ctx), record); err != nil {

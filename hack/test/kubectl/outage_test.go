@@ -103,7 +103,7 @@ var _ = Describe("A cluster with a site whose database is gone", Ordered, Serial
 	It("answers 503 for that site alone, and discovery stays complete", func(ctx SpecContext) {
 		said := elsewhere.no(ctx, "get --raw "+group+"/namespaces/orphan/patients/rex")
 		// The audit log of the site is in that database too, and may be the first to say so.
-		Expect(said).To(Or(ContainSubstring("the records of namespace orphan are not available right now"), ContainSubstring("the audit log cannot be written")))
+		Expect(said).To(Or(ContainSubstring("the records of namespace orphan cannot be read or written now"), ContainSubstring("the audit log cannot be written")))
 		expectDiscovered(ctx)
 		Expect(elsewhere.ok(ctx, "get patients -n etcd -o name")).NotTo(ContainSubstring("error"))
 		Expect(elsewhere.ok(ctx, "get apiservice v1alpha1.r4.fhir.paddock.health", "-o", `jsonpath={.status.conditions[?(@.type=="Available")].status}`)).To(Equal("True"))

@@ -66,7 +66,7 @@ func respondPage(w http.ResponseWriter, r *http.Request, status int, name string
 func respondJSON(w http.ResponseWriter, r *http.Request, of any) error {
 	body, err := json.Marshal(of)
 	if err != nil {
-		return fmt.Errorf("write a document: %w", err)
+		return fmt.Errorf("encode a JSON response: %w", err)
 	}
 	web.Respond(w, r, http.StatusOK, mediaJSON, body)
 	return nil
@@ -85,7 +85,7 @@ type problem struct {
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	f := web.FailureOf(err)
 	if f.Status >= http.StatusInternalServerError && f.Status != http.StatusNotImplemented {
-		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()), "method", r.Method, "status", f.Status, "err", err)
+		h.Log.ErrorContext(r.Context(), "request failed", "request", web.RequestID(r.Context()), "method", r.Method, "path", r.URL.Path, "status", f.Status, "err", err)
 	}
 	for name, value := range f.Header {
 		w.Header().Set(name, value)
@@ -96,7 +96,7 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if err == nil {
 			return
 		}
-		h.Log.ErrorContext(r.Context(), "error page not written", "request", web.RequestID(r.Context()), "err", err)
+		h.Log.ErrorContext(r.Context(), "cannot write an error page", "request", web.RequestID(r.Context()), "path", r.URL.Path, "err", err)
 	}
 	body, _ := json.Marshal(p) // strings and numbers can always be encoded
 	web.Respond(w, r, f.Status, mediaProblem, body)

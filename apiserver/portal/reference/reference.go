@@ -78,8 +78,11 @@ func New(text []byte) (*Reference, error) {
 				Tags                 []string
 				OperationID, Summary string
 			}
-			if err := json.Unmarshal(text, &head); err != nil || len(head.Tags) != 1 {
-				return nil, fmt.Errorf("read the operation %s %s with the tags %v: %w", method, path, head.Tags, err)
+			if err := json.Unmarshal(text, &head); err != nil {
+				return nil, fmt.Errorf("read the operation %s %s: %w", method, path, err)
+			}
+			if len(head.Tags) != 1 {
+				return nil, fmt.Errorf("read the operation %s %s: it has the tags %q; it must have exactly one tag", method, path, head.Tags)
 			}
 			entry := Entry{ID: head.OperationID, Method: strings.ToUpper(method), Path: path, Summary: head.Summary}
 			r.operations[entry.ID] = listed{entry, head.Tags[0], text}
@@ -171,5 +174,5 @@ func (c components) resolve(part json.RawMessage) (json.RawMessage, error) {
 	if component, found := c[kind][name]; found {
 		return component, nil
 	}
-	return nil, fmt.Errorf("the document has no %s", reference.Ref)
+	return nil, fmt.Errorf("the OpenAPI document has no component %s", reference.Ref)
 }

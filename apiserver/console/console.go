@@ -47,9 +47,9 @@ type asset struct {
 	content, zipped []byte
 }
 
-// New returns a handler that serves the web console at /console, at /site/{id}/console and at the
-// paths below both. next serves all other requests, and requests for pages of the console that do not
-// accept HTML.
+// New returns a handler that serves the web console to GET and HEAD requests for /console,
+// /site/{id}/console and the paths below both. It passes all other requests to next. A request for a
+// page, which is any path but that of an asset, is also passed to next unless it accepts text/html.
 func New(find Find, next http.Handler) http.Handler {
 	h := &handler{find: find, next: next, assets: map[string]asset{}}
 	files, err := fs.Sub(dist, "dist")
@@ -57,7 +57,7 @@ func New(find Find, next http.Handler) http.Handler {
 		err = h.load(files)
 	}
 	if err != nil {
-		panic(fmt.Sprintf("read the embedded console: %v", err)) // a defect of the build
+		panic(fmt.Sprintf("read the embedded files of the console: %v", err)) // a defect of the build
 	}
 	return h
 }

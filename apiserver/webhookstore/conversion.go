@@ -68,7 +68,7 @@ var webhooks = kind{
 		}
 		var fields []string
 		if err := json.Unmarshal(from["fields"], &fields); err != nil {
-			return fmt.Errorf("decode field names: %w", err)
+			return fmt.Errorf("decode the fields of a webhook: %w", err)
 		}
 		if len(fields) == 0 {
 			fields = nil
@@ -124,7 +124,9 @@ func disabledAt(hook *v1alpha1.Webhook) time.Time {
 	return meta.FindStatusCondition(hook.Status.Conditions, v1alpha1.ConditionDisabled).LastTransitionTime.Time
 }
 
-func wrongType(object client.Object) error { return fmt.Errorf("unexpected type %T", object) }
+func wrongType(object client.Object) error {
+	return fmt.Errorf("convert %s/%s: unexpected type %T", object.GetNamespace(), object.GetName(), object)
+}
 
 func quoted(text string) jsontext.Value {
 	value, _ := jsontext.AppendQuote(nil, text) // bad UTF-8 is written as U+FFFD

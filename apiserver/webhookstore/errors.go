@@ -32,6 +32,6 @@ func (r *Resources) errorOf(operation string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return err
 	default:
-		return fmt.Errorf("%w: %s %s: %w", store.ErrUnavailable, operation, r.kind.resource, err)
+		return fmt.Errorf("%w: %s %s in namespace %s: %w", store.ErrUnavailable, operation, r.kind.resource, r.namespace, err)
 	}
 }

@@ -33,11 +33,11 @@ func (c *Client) Run(ctx context.Context, started func()) error {
 	for _, object := range []client.Object{&v1alpha1.Webhook{}, &v1alpha1.WebhookEvent{}} {
 		informer, err := c.watched.GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watch webhooks: %w", err)
+			return fmt.Errorf("watch objects of type %T: %w", object, err)
 		}
 		registration, err := informer.AddEventHandler(c.handler())
 		if err != nil {
-			return fmt.Errorf("watch webhooks: %w", err)
+			return fmt.Errorf("watch objects of type %T: %w", object, err)
 		}
 		registered = append(registered, registration.HasSynced)
 	}

@@ -150,11 +150,11 @@ func sameSpec(one, other client.Object) (bool, error) {
 	for i, object := range []client.Object{one, other} {
 		text, err := json.Marshal(object)
 		if err != nil {
-			return false, fmt.Errorf("encode object: %w", err)
+			return false, fmt.Errorf("encode %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 		}
 		var fields map[string]any
 		if err := utiljson.Unmarshal(text, &fields); err != nil {
-			return false, fmt.Errorf("decode object: %w", err)
+			return false, fmt.Errorf("decode %s/%s: %w", object.GetNamespace(), object.GetName(), err)
 		}
 		specs[i] = fields["spec"]
 	}

@@ -348,7 +348,7 @@ func (l *auditLog) Trim(ctx context.Context, retention time.Duration) error {
 			continue
 		}
 		if err := l.engine.client.Delete(ctx, objects.Segments, l.namespace, info.name, nil); err != nil {
-			return objects.StoreError("delete an audit segment", err)
+			return objects.StoreError("delete audit segment "+info.name, err)
 		}
 	}
 	return nil

@@ -144,7 +144,7 @@ func (w *write) release(ctx context.Context, claims []recordsv1.HeldClaim) {
 			return slices.DeleteFunc(entries, func(e recordsv1.ClaimEntry) bool { return e.Nonce == claim.Nonce }), nil
 		})
 		if err != nil {
-			slog.WarnContext(ctx, "cannot release a claim; the next writer that needs the line removes the claim", "record", w.name, "claim", store.Claim{Line: claim.Line}.Kind(), "error", err)
+			slog.WarnContext(ctx, "cannot release a claim; the next writer that needs the line removes the claim", "namespace", w.site.namespace, "record", w.name, "claim", store.Claim{Line: claim.Line}.Kind(), "error", err)
 		}
 		w.site.engine.afterStep(StepReleased)
 	}

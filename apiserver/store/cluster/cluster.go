@@ -235,7 +235,7 @@ func (s *Store) Stats() store.Stats {
 
 // errForeign means that an object has the name that an object of this site would have, but the
 // siteKey of another site.
-var errForeign = errors.New("the object belongs to another site")
+var errForeign = errors.New("the siteKey of the object is that of another site; remove the object from the namespace unless that site uses it")
 
 // fetch reads a Record from the API server. It returns nil if there is none.
 func (s *Store) fetch(ctx context.Context, name string) (*recordsv1.Record, error) {

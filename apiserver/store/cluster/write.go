@@ -215,7 +215,7 @@ func (w *write) removePlaceholder(ctx context.Context, placeholder *recordsv1.Re
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), objects.Timeout)
 	defer cancel()
 	if err := w.site.finishPurge(ctx, placeholder); err != nil {
-		slog.WarnContext(ctx, "cannot remove a placeholder; the next write of the record removes it", "record", w.name, "error", err)
+		slog.WarnContext(ctx, "cannot remove the placeholder of a failed create; the next write of the record removes it", "namespace", w.site.namespace, "record", w.name, "error", err)
 	}
 }
 

@@ -96,7 +96,7 @@ func (q *queue) due(ctx context.Context, e *entry) (*recordsv1.WebhookDelivery, 
 // If err is not nil, it logs the message, and the next attempt is due after closedDelay.
 func (q *queue) postpone(ctx context.Context, e *entry, message string, err error) {
 	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, message, "namespace", q.namespace, "delivery", e.name, "error", err)
+		slog.WarnContext(ctx, message, "namespace", q.namespace, "webhook", e.hook.id.webhook, "delivery", e.name, "error", err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,7 +121,7 @@ func (q *queue) settle(ctx context.Context, e *entry, obj *recordsv1.WebhookDeli
 			q.postpone(ctx, e, "", nil)
 			return
 		}
-		slog.WarnContext(ctx, "cannot create a delivery; the server will retry", "namespace", q.namespace, "delivery", e.name, "error", err)
+		slog.WarnContext(ctx, "cannot create a delivery; the server will retry", "namespace", q.namespace, "webhook", e.hook.id.webhook, "delivery", e.name, "error", err)
 		q.sleep(ctx, retryDelay)
 	}
 	meta := e.meta
@@ -157,7 +157,7 @@ func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDeliv
 		if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || ctx.Err() != nil {
 			break
 		}
-		slog.WarnContext(ctx, "cannot write a delivery; the server will retry", "namespace", q.namespace, "delivery", e.name, "error", err)
+		slog.WarnContext(ctx, "cannot write a delivery; the server will retry", "namespace", q.namespace, "webhook", e.hook.id.webhook, "delivery", e.name, "error", err)
 		q.sleep(ctx, retryDelay)
 		err = nil
 	}

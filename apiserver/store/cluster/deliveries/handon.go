@@ -119,7 +119,7 @@ func (q *queue) handOnRecord(ctx context.Context, record *recordsv1.Record) (mad
 	for i := range record.Spec.Events {
 		event, err := Accept(&record.Spec.Events[i], record.ResourceVersion)
 		if err != nil {
-			slog.ErrorContext(ctx, "cannot create the deliveries of an event", "namespace", q.namespace, "record", record.Name, "error", err)
+			slog.ErrorContext(ctx, "cannot decode an event of a record; the event and later events of the record have no deliveries", "namespace", q.namespace, "record", record.Name, "event", record.Spec.Events[i].ID, "error", err)
 			return made, nil
 		}
 		for _, webhook := range event.Targets {
@@ -188,7 +188,7 @@ func (q *queue) find(ctx context.Context, h *hook, name string) (*entry, error) 
 		return nil, objects.StoreError("read delivery "+name, err)
 	}
 	if obj.Spec.SiteKey != h.id.key {
-		return nil, fmt.Errorf("create delivery %s/%s: the existing WebhookDelivery of this name belongs to another site", q.namespace, name)
+		return nil, fmt.Errorf("create delivery %s/%s: the existing WebhookDelivery of this name has the siteKey of another site; remove it unless that site uses it", q.namespace, name)
 	}
 	if obj.Spec.Status != recordsv1.DeliveryPending {
 		return nil, nil

@@ -88,7 +88,7 @@ func (q *queue) eventsAfter(ctx context.Context, record *recordsv1.Record, last 
 		}
 		event, err := Accept(&record.Spec.Events[i], record.ResourceVersion)
 		if err != nil {
-			slog.ErrorContext(ctx, "cannot create the deliveries of an event", "namespace", q.namespace, "record", record.Name, "error", err)
+			slog.ErrorContext(ctx, "cannot decode an event of a record; the event and later events of the record have no deliveries", "namespace", q.namespace, "record", record.Name, "event", record.Spec.Events[i].ID, "error", err)
 			break
 		}
 		events = append(events, event)
@@ -136,7 +136,7 @@ func (q *queue) takeOutHeld(ctx context.Context, h *holding) {
 		case err == nil && q.tookOut(record.Name, h, last), ctx.Err() != nil:
 			return
 		case err != nil:
-			slog.WarnContext(ctx, "cannot remove events from a record; the server will retry", "namespace", q.namespace, "error", err)
+			slog.WarnContext(ctx, "cannot remove events from a record; the server will retry", "namespace", q.namespace, "record", record.Name, "error", err)
 			q.sleep(ctx, retryDelay)
 		}
 	}

@@ -175,7 +175,7 @@ func (q *queue) finish(ctx context.Context, f *finished) {
 			q.finished(e, err == nil)
 			return
 		}
-		slog.WarnContext(ctx, "cannot delete a successful delivery; the server will retry", "namespace", q.namespace, "delivery", f.object.Name, "error", err)
+		slog.WarnContext(ctx, "cannot delete a successful delivery; the server will retry", "namespace", q.namespace, "webhook", e.hook.id.webhook, "delivery", f.object.Name, "error", err)
 		q.sleep(ctx, retryDelay)
 	}
 }

@@ -248,7 +248,7 @@ func (l *log) restore(ctx context.Context, webhook, id string) (*recordsv1.Webho
 		return nil, store.ErrNotFound
 	}
 	if done.Text == "" {
-		return nil, fmt.Errorf("the log no longer has the envelope of the event: %w", store.ErrNotFound)
+		return nil, fmt.Errorf("repeat delivery %s: the log of webhook %s no longer has the content of the event: %w", id, webhook, store.ErrNotFound)
 	}
 	spec := done.WebhookDeliverySpec
 	spec.Envelope = objects.Compress([]byte(done.Text), nil)

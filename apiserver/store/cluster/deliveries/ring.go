@@ -53,7 +53,7 @@ func readRing(ctx context.Context, client *objects.Client, namespace, key, webho
 		return nil, objects.StoreError("read delivery log "+name, err)
 	}
 	if obj.Spec.SiteKey != key {
-		return nil, fmt.Errorf("read delivery log %s/%s: the log belongs to another site", namespace, name)
+		return nil, fmt.Errorf("read delivery log %s/%s: its siteKey is that of another site; remove the WebhookDeliveryLog unless that site uses it", namespace, name)
 	}
 	return ringOf(&obj)
 }
@@ -147,7 +147,7 @@ func (r *ring) pack() ([]byte, error) {
 	for i := range r.done {
 		text, err := json.Marshal(&r.done[i])
 		if err != nil {
-			return nil, fmt.Errorf("encode a delivery: %w", err)
+			return nil, fmt.Errorf("encode delivery %s: %w", r.done[i].id(), err)
 		}
 		sizes[i] = len(text) + 1
 		total += sizes[i]
@@ -157,7 +157,7 @@ func (r *ring) pack() ([]byte, error) {
 	}
 	text, err := json.Marshal(r.done)
 	if err != nil {
-		return nil, fmt.Errorf("encode deliveries: %w", err)
+		return nil, fmt.Errorf("encode the deliveries of a delivery log: %w", err)
 	}
 	return text, nil
 }

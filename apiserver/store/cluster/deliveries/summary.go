@@ -41,7 +41,7 @@ func summarize(spec *recordsv1.WebhookDeliverySpec) summary {
 func annotate(spec *recordsv1.WebhookDeliverySpec) (map[string]string, error) {
 	text, err := json.Marshal(summarize(spec))
 	if err != nil {
-		return nil, fmt.Errorf("encode the summary of a delivery: %w", err)
+		return nil, fmt.Errorf("encode the summary of a delivery of event %s to webhook %s: %w", spec.Event, spec.Webhook, err)
 	}
 	return map[string]string{summaryAnnotation: string(text)}, nil
 }

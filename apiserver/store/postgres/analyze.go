@@ -36,6 +36,6 @@ func (s *Store) analyzeIfGrown(ctx context.Context, records int) {
 		_, err = s.pool.Exec(ctx, `ANALYZE `+strings.Join(s.existingTables(), ", "))
 	}
 	if err != nil {
-		slog.WarnContext(ctx, "cannot analyze tables; autovacuum will analyze them later", "error", err)
+		slog.WarnContext(ctx, "cannot analyze tables; autovacuum will analyze them later", "site", s.site, "error", err)
 	}
 }

@@ -21,7 +21,7 @@ const (
 // larger body is an error.
 const maxBodyBytes = 64 << 20
 
-var errBadBody = errors.New("invalid stored body")
+var errBadBody = errors.New("the stored body is invalid")
 
 // packBody returns a body in its stored form: the codec, the two offsets and the text, compressed
 // if that is shorter.

@@ -22,7 +22,7 @@ func packClaims(claims []store.Claim) []byte {
 	return packed
 }
 
-var errBadClaims = errors.New("invalid stored claims")
+var errBadClaims = errors.New("the stored claims are invalid")
 
 func unpackClaims(packed []byte) ([]store.Claim, error) {
 	if len(packed) == 0 {

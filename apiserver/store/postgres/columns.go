@@ -29,7 +29,7 @@ func (c *columns) take(oid uint32) []byte {
 		return nil
 	}
 	if len(c.values) == 0 {
-		c.err = fmt.Errorf("read row: the row has too few columns")
+		c.err = fmt.Errorf("read row: the row has fewer columns than are read")
 		return nil
 	}
 	field, value := c.fields[0], c.values[0]

@@ -109,7 +109,7 @@ func (s deliveryLog) Delivery(ctx context.Context, webhook, id string) (delivery
 		CROSS JOIN LATERAL (SELECT * FROM event WHERE site = $1 AND seq = d.seq OFFSET 0) e WHERE d.webhook = $2`
 	rows, err := s.pool.Query(ctx, find, s.site, webhook, id)
 	if err != nil {
-		return delivery.Delivery{}, storeError("read delivery", err)
+		return delivery.Delivery{}, storeError("read delivery "+id, err)
 	}
 	var envelope []byte
 	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (delivery.Delivery, error) { return scanDelivery(row, &envelope) })
@@ -117,7 +117,7 @@ func (s deliveryLog) Delivery(ctx context.Context, webhook, id string) (delivery
 	case hasCode(err, invalidText) || err == nil && len(found) == 0:
 		return delivery.Delivery{}, store.ErrNotFound
 	case err != nil:
-		return delivery.Delivery{}, storeError("read delivery", err)
+		return delivery.Delivery{}, storeError("read delivery "+id, err)
 	}
 	found[0].Event.Envelope = envelope
 	return found[0], nil
@@ -134,7 +134,7 @@ func (s deliveryLog) Redeliver(ctx context.Context, webhook, id string) (deliver
 		return delivery.Delivery{}, err
 	}
 	if len(found.Event.Envelope) == 0 {
-		return delivery.Delivery{}, fmt.Errorf("the log no longer has the envelope of the event: %w", store.ErrNotFound)
+		return delivery.Delivery{}, fmt.Errorf("repeat delivery %s: the log of webhook %s no longer has the content of the event: %w", id, webhook, store.ErrNotFound)
 	}
 	if _, err := s.revive(ctx, webhook, []string{id}); err != nil {
 		return delivery.Delivery{}, err

@@ -45,13 +45,13 @@ func (b *dumpBuilder) add(c *columns, maxBytes int) (full bool, err error) {
 	}
 	body, err := parseBody(v.body)
 	if err != nil {
-		return false, err
+		return false, decodeError(r.Key, r.Version, err)
 	}
 	if body.size > len(b.free) {
 		b.free = make([]byte, max(body.size, bodyBlock))
 	}
 	if r.Body, err = body.unpack(b.free[:0:body.size]); err != nil {
-		return false, err
+		return false, decodeError(r.Key, r.Version, err)
 	}
 	b.free = b.free[body.size:]
 	b.size += body.size

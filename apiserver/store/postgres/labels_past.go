@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -83,7 +84,7 @@ func (s *Store) labelBatch(ctx context.Context, selves []int64) (*pgx.Batch, err
 		default:
 			body, err := unpackBody(packed)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("decode version %d of a record of type %s: %w", version, typeName, err)
 			}
 			labels, links := s.index.Labels(typeName, s.index.Extractor.Extract(typeName, body.JSON))
 			batch.Queue(labelPastVersion, s.site, self, version, labels, links)

@@ -16,7 +16,7 @@ type metadata struct {
 	text    []byte
 }
 
-var errBadMetadata = errors.New("invalid stored metadata")
+var errBadMetadata = errors.New("the stored metadata is invalid")
 
 // of returns the version of the record at the time when text was written, or 0 if there is no text.
 func (m *metadata) of() int64 {

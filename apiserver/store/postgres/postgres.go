@@ -102,7 +102,7 @@ func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to postgres: %w", store.ErrUnavailable)
+		return nil, fmt.Errorf("connect to Postgres, database %s at %s: %w", config.ConnConfig.Database, config.ConnConfig.Host, store.ErrUnavailable)
 	}
 	return pool, nil
 }
@@ -114,7 +114,7 @@ func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 func Config(uri string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(uri)
 	if err != nil {
-		return nil, errors.New("connect to postgres: invalid connection string") // err may quote the password
+		return nil, errors.New("connect to Postgres: the connection string or one of its parameters is invalid; write it as postgres://user:password@host:5432/database") // err may quote the password
 	}
 	dsn.Bound(config.ConnConfig, maxMessageBytes)
 	limit(config, strings.Contains(uri, "pool_max_conns"))
@@ -227,7 +227,7 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 func (s *Store) register(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := s.checkSchema(ctx); err != nil {
+	if err := s.checkSchema(ctx, key); err != nil {
 		return err
 	}
 	const find = `SELECT site, hash_key FROM sites WHERE key = $1`
@@ -241,10 +241,10 @@ func (s *Store) register(ctx context.Context, key string) error {
 		}
 	}
 	if err != nil {
-		return storeError("open site", err)
+		return storeError("open site "+key, err)
 	}
 	if err := s.findWideTexts(ctx); err != nil {
-		return storeError("open site", err)
+		return storeError("open site "+key, err)
 	}
 	s.hash, err = indexrow.NewHasher(hashKey)
 	s.salt = uint64(s.hash.Of('U'))
@@ -253,18 +253,18 @@ func (s *Store) register(ctx context.Context, key string) error {
 
 // checkSchema checks that the schema is new enough for this server, and this server new enough for
 // the schema.
-func (s *Store) checkSchema(ctx context.Context) error {
+func (s *Store) checkSchema(ctx context.Context, key string) error {
 	const find = `SELECT version, (SELECT oldest_server FROM requirement) FROM ` + schema.VersionTable
 	var version int32
 	var oldest int
 	err := s.pool.QueryRow(ctx, find).Scan(&version, &oldest)
 	switch {
 	case hasCode(err, undefinedTable) || err == nil && version < schema.Newest:
-		return fmt.Errorf("open site: the schema has version %d, but this server needs version %d; migrate the schema: %w", version, schema.Newest, store.ErrUnavailable)
+		return fmt.Errorf("open site %s: the schema has version %d, but this server needs version %d; migrate the schema: %w", key, version, schema.Newest, store.ErrUnavailable)
 	case err != nil:
-		return storeError("open site", err)
+		return storeError("open site "+key, err)
 	case oldest > schema.Server:
-		return fmt.Errorf("open site: the database requires server level %d, but this server has level %d; upgrade the server: %w", oldest, schema.Server, store.ErrUnavailable)
+		return fmt.Errorf("open site %s: the database requires server level %d, but this server has level %d; upgrade the server: %w", key, oldest, schema.Server, store.ErrUnavailable)
 	default:
 		return nil
 	}

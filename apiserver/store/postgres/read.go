@@ -56,7 +56,16 @@ func scanState(c *columns) (*state, error) {
 		return nil, err
 	}
 	at.body, err = unpackBody(packed)
-	return &at, err
+	return &at, decodeError(at.key, at.version, err)
+}
+
+// decodeError wraps an error of decoding a stored version with the name of the version. It returns nil
+// if err is nil.
+func decodeError(key store.Key, version int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("decode version %d of %s/%s: %w", version, key.Type, key.ID, err)
 }
 
 // scan reads a state without its body, and returns the body as it is stored. The stored body is valid
@@ -77,10 +86,10 @@ func (at *state) scan(c *columns, kept *texts) (packed []byte, err error) {
 		at.key.ID = kept.keep(spelling)
 	}
 	if at.metadata, err = unpackMetadata(meta); err != nil {
-		return nil, err
+		return nil, decodeError(at.key, at.version, err)
 	}
 	at.claims, err = unpackClaims(claims)
-	return body, err
+	return body, decodeError(at.key, at.version, err)
 }
 
 // The statements that find records by self, the hash of type and id. Only one index has that
@@ -96,8 +105,11 @@ func (s *Store) find(ctx context.Context, key store.Key) (*state, error) {
 		return nil, nil
 	}
 	at, err := s.loader.get(ctx, s.hash.Self(key.Type, key.ID))
-	if at == nil || err != nil {
-		return nil, storeError("read record", err)
+	if err != nil {
+		return nil, storeError("read record "+key.Type+"/"+key.ID, err)
+	}
+	if at == nil {
+		return nil, nil
 	}
 	return at, at.checkKey(key)
 }
@@ -141,7 +153,7 @@ func (s *Store) findOnce(ctx context.Context, selves []int64) (map[int64]readRes
 // keys have the same hash.
 func (at *state) checkKey(key store.Key) error {
 	if at.key.Type != key.Type || at.id != foldID(key.ID) {
-		return fmt.Errorf("read record: %s/%s has the same hash as another record", key.Type, key.ID)
+		return fmt.Errorf("read record %s/%s: another record has the same hash of type and id; choose another id", key.Type, key.ID)
 	}
 	return nil
 }
@@ -172,13 +184,21 @@ func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (s
 		WHERE r.site = $1 AND r.self = $2`
 	rows, err := s.pool.Query(ctx, find, s.site, s.hash.Self(key.Type, key.ID), version)
 	if err != nil {
-		return store.Record{}, storeError("read version", err)
+		return store.Record{}, versionError(key, version, err)
 	}
 	found, err := pgx.CollectOneRow(rows, func(row pgx.CollectableRow) (store.Record, error) { return s.scanVersion(columnsOf(row)) })
 	if errors.Is(err, pgx.ErrNoRows) {
 		return store.Record{}, store.ErrNotFound
 	}
-	return found, storeError("read version", err)
+	return found, versionError(key, version, err)
+}
+
+// versionError is storeError for a read of a version.
+func versionError(key store.Key, version int64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return storeError(fmt.Sprintf("read version %d of %s/%s", version, key.Type, key.ID), err)
 }
 
 // oneVersion selects one version of the record r. The column until of the newest version is the
@@ -220,11 +240,11 @@ func (v *scannedVersion) scan(c *columns, kept *texts) error {
 	}
 	var err error
 	if r.Claims, err = unpackClaims(claims); err != nil {
-		return err
+		return decodeError(r.Key, r.Version, err)
 	}
 	meta, err := unpackMetadata(packed)
 	v.changes, r.Metadata, r.MetadataVersion = meta.changes, meta.text, meta.of()
-	return err
+	return decodeError(r.Key, r.Version, err)
 }
 
 // scanVersion reads a version from the next columns of a row.
@@ -241,5 +261,5 @@ func (s *Store) scanVersion(c *columns) (store.Record, error) {
 	}
 	var err error
 	r.Body, err = unpackBody(v.body)
-	return r, err
+	return r, decodeError(r.Key, r.Version, err)
 }

@@ -36,7 +36,7 @@ func newRecordLoader(read recordReader, timeout time.Duration) *recordLoader {
 }
 
 // errBatchPanicked is the error of all reads of a batch whose statement panicked.
-var errBatchPanicked = errors.New("read record: panic while its batch was read")
+var errBatchPanicked = errors.New("the batch that reads the record panicked")
 
 // run runs a batch of reads.
 func (read recordReader) run(ctx context.Context, batch []*pendingRead) {

@@ -28,7 +28,7 @@ func (r *searcher) unpackRecords(hits []hit) ([]store.Record, error) {
 		}
 		var err error
 		if at.body, err = hits[i].body.unpack(buffer); err != nil {
-			return nil, err
+			return nil, decodeError(at.key, at.version, err)
 		}
 		records[i] = r.site.recordOf(at, &r.texts)
 	}

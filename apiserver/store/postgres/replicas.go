@@ -241,6 +241,7 @@ func (r *Replicas) noteUnused(ctx context.Context, err error) {
 	defer r.mu.Unlock()
 	if now := time.Now(); now.After(r.pausedUntil) {
 		r.pausedUntil = now.Add(replicaPause)
-		slog.WarnContext(ctx, "cannot use a read replica; the primary answers searches", "error", err)
+		standbys := r.standbys.Config().ConnConfig
+		slog.WarnContext(ctx, "cannot use a read replica; the primary answers searches", "host", standbys.Host, "database", standbys.Database, "error", err)
 	}
 }

@@ -359,7 +359,7 @@ func (r *searcher) scanHit(c *columns, at *state) (hit, error) {
 	r.listsTooLong = max(r.listsTooLong, int(c.int16()))
 	packed, err := parseBody(stored)
 	if err != nil {
-		return hit{}, err
+		return hit{}, decodeError(at.key, at.version, err)
 	}
 	ranks := creationRanks
 	if !r.Order.ByCreation() {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -13,9 +14,9 @@ import (
 
 var (
 	// ErrLocked means that another session holds the lock of a pool (ConfigSession).
-	ErrLocked = errors.New("another session holds the lock")
+	ErrLocked = errors.New("another session holds the advisory lock")
 	// errEnded means that the only session of a pool has ended, or could not begin (ConfigSession).
-	errEnded = errors.New("the session that held the lock has ended")
+	errEnded = errors.New("the session that held the advisory lock has ended, or could not begin")
 )
 
 // ConfigSession limits a pool to one session in its life, which holds the advisory lock with a name
@@ -31,14 +32,14 @@ func ConfigSession(config *pgxpool.Config, name string) {
 	var began atomic.Bool
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
 		if began.Swap(true) {
-			return errEnded
+			return fmt.Errorf("use the advisory lock %q: %w", name, errEnded)
 		}
 		ours, err := TryLock(ctx, conn, name)
 		if err != nil {
-			return err
+			return fmt.Errorf("take the advisory lock %q: %w", name, err)
 		}
 		if !ours {
-			return ErrLocked
+			return fmt.Errorf("take the advisory lock %q: %w", name, ErrLocked)
 		}
 		return prepare(ctx, conn)
 	}

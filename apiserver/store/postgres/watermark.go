@@ -63,7 +63,7 @@ type pendingWatermark struct {
 }
 
 // errWatermarkPanicked is the error of all calls of a batch that panicked.
-var errWatermarkPanicked = errors.New("panic while the watermark was read")
+var errWatermarkPanicked = errors.New("the batch that reads the watermark panicked")
 
 func (s *Store) newWatermarks() *batcher.Batcher[*pendingWatermark] {
 	return batcher.New(s.timeout, func(ctx context.Context, batch []*pendingWatermark) {

@@ -34,7 +34,7 @@ const maxAttempts = 30
 func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	for _, op := range ops {
 		if !isStorable(op.Key.Type) || !isStorable(op.Key.ID) {
-			return nil, fmt.Errorf("write record %q: type and id must be valid UTF-8 without NUL", op.Key)
+			return nil, fmt.Errorf("write record %q/%q: type and id must be valid UTF-8 without NUL", op.Key.Type, op.Key.ID)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)

@@ -51,7 +51,7 @@ func (s *Store) send(ctx context.Context, e *edit, batched bool) error {
 	w := &pendingWrite{edit: e}
 	if batched && e.isBatchable() {
 		if err := s.writes.Do(ctx, w); err != nil {
-			return storeError("write record", err) // w may still be in use
+			return storeError("write record "+e.next.key.Type+"/"+e.next.key.ID, err) // w may still be in use
 		}
 	}
 	if !w.isDone {
@@ -61,7 +61,7 @@ func (s *Store) send(ctx context.Context, e *edit, batched bool) error {
 		return errStale
 	}
 	if w.err != nil {
-		return storeError("write record", w.err)
+		return storeError("write record "+e.next.key.Type+"/"+e.next.key.ID, w.err)
 	}
 	e.next.rid, e.next.updated = w.rid, time.UnixMilli(w.updated).UTC()
 	s.noteNewest(e.next.updated)
@@ -92,7 +92,7 @@ func (s *Store) sendWrite(ctx context.Context, w *pendingWrite) {
 }
 
 // errWritesPanicked is the error of the writes of a batch that panicked.
-var errWritesPanicked = errors.New("panic while the batch of the write was sent")
+var errWritesPanicked = errors.New("the batch of the write panicked")
 
 // sendWrites runs a batch of writes. It stores the result of each write in it.
 func (s *Store) sendWrites(ctx context.Context, batch []*pendingWrite) {

@@ -79,8 +79,8 @@ type Rows struct {
 	// hasWide reports whether there is a table ix_str.
 	hasWide bool
 	Paths   []ReferencePath
-	// Labels are the hashes of the record's labels. Links are the links in the form of the column
-	// links (LinkWidth).
+	// Labels has the hash of each label of the record. Links has LinkWidth elements for each link of
+	// the record, one link after the other. They are the values of the columns labels and links.
 	Labels, Links []int64
 	// facets has the bits of all facet marks (FacetBit), and textFacets those for ix_text
 	// (TextFacetBit). They are copied into the rows of texts and periods, so that scans of these rows

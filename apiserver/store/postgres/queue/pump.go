@@ -38,13 +38,13 @@ func (q *Queue) pump(ctx context.Context) error {
 	pause := shortestPause
 	for {
 		found, err := q.find(ctx)
-		q.complain(ctx, err)
+		q.complain(ctx, err, "step", "find sites with work")
 		for _, w := range found {
 			if mark(w.Site, true) {
 				continue
 			}
 			started := running.TryGo(func() error {
-				q.complain(ctx, q.move(ctx, w))
+				q.complain(ctx, q.move(ctx, w), "site", w.Site)
 				mark(w.Site, false)
 				return nil
 			})
@@ -67,10 +67,10 @@ func (q *Queue) pump(ctx context.Context) error {
 	}
 }
 
-// complain logs an error, unless ctx has ended. The next poll tries again.
-func (q *Queue) complain(ctx context.Context, err error) {
+// complain logs an error with attributes, unless ctx has ended. The next poll tries again.
+func (q *Queue) complain(ctx context.Context, err error, attributes ...any) {
 	if err != nil && ctx.Err() == nil {
-		q.options.Log.WarnContext(ctx, "cannot insert jobs for deliveries; the server will retry", "error", err)
+		q.options.Log.WarnContext(ctx, "cannot insert jobs for deliveries; the server will retry", append(attributes, "error", err)...)
 	}
 }
 

@@ -254,10 +254,10 @@ func (q *Queue) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return q.pump(ctx) })
 	group.Go(func() error { return q.queues.addWanted(ctx) })
-	group.Go(func() error { return q.every(ctx, queuesPeriod, q.keepQueues) })
-	group.Go(func() error { return q.every(ctx, probePeriod, q.probe) })
-	group.Go(func() error { return q.every(ctx, healPeriod, q.heal) })
-	group.Go(func() error { return q.every(ctx, trimPeriod, q.trim) })
+	group.Go(func() error { return q.every(ctx, "keep queues", queuesPeriod, q.keepQueues) })
+	group.Go(func() error { return q.every(ctx, "probe", probePeriod, q.probe) })
+	group.Go(func() error { return q.every(ctx, "heal", healPeriod, q.heal) })
+	group.Go(func() error { return q.every(ctx, "trim", trimPeriod, q.trim) })
 	err := group.Wait()
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
@@ -276,13 +276,13 @@ func (q *Queue) Run(ctx context.Context) error {
 }
 
 // every runs a task at once and then after each period until ctx ends. If a run takes longer than
-// period, the next one begins at its end. every logs errors of the task. Errors: ctx.Err().
-func (q *Queue) every(ctx context.Context, period time.Duration, task func(context.Context) error) error {
+// period, the next one begins at its end. every logs errors of the task with its name. Errors: ctx.Err().
+func (q *Queue) every(ctx context.Context, name string, period time.Duration, task func(context.Context) error) error {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
 		if err := task(ctx); err != nil && ctx.Err() == nil {
-			q.options.Log.WarnContext(ctx, "a task of the delivery queue failed; it will be retried", "error", err)
+			q.options.Log.WarnContext(ctx, "a task of the delivery queue failed; it will be retried", "task", name, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -72,7 +72,7 @@ func (w *worker) Work(ctx context.Context, row *river.Job[attempt]) error {
 	if err != nil {
 		// If Work returned the error, the row of the job would store it, and River would give up
 		// after MaxAttempts.
-		q.options.Log.WarnContext(ctx, "an attempt could not begin", "delivery", row.Args.Delivery, "webhook", loaded.webhook, "error", err)
+		q.options.Log.WarnContext(ctx, "an attempt of a delivery could not begin; the server will retry", "site", row.Args.Site, "webhook", loaded.webhook, "delivery", row.Args.Delivery, "error", err)
 		return river.JobSnooze(errorDelay)
 	}
 	switch outcome.Attempt.Reason {

@@ -38,7 +38,7 @@ func LogChanges(ctx context.Context, conn *pgx.Conn, site int32) error {
 		fmt.Sprintf(`CREATE TRIGGER %[1]s_new AFTER INSERT OR UPDATE ON res FOR EACH ROW WHEN (NEW.site = %[2]d) EXECUTE FUNCTION %[1]s()`, table, site),
 		fmt.Sprintf(`CREATE TRIGGER %[1]s_old AFTER DELETE ON res FOR EACH ROW WHEN (OLD.site = %[2]d) EXECUTE FUNCTION %[1]s()`, table, site))
 	if err := runLocked(ctx, conn, statements); err != nil {
-		return fmt.Errorf("begin the log of changes of the site: %w", err)
+		return fmt.Errorf("begin the log of changes of site %d: %w", site, err)
 	}
 	return nil
 }
@@ -49,7 +49,7 @@ func HasChanges(ctx context.Context, conn *pgx.Conn, site int32) (bool, error) {
 	const find = `SELECT count(*) FROM pg_trigger WHERE tgrelid = to_regclass('res') AND tgname = ANY($1) AND to_regclass($2) IS NOT NULL`
 	table := ChangesTable(site)
 	if err := conn.QueryRow(ctx, find, []string{table + "_new", table + "_old"}, table).Scan(&triggers); err != nil {
-		return false, fmt.Errorf("find the log of changes of the site: %w", err)
+		return false, fmt.Errorf("find the log of changes of site %d: %w", site, err)
 	}
 	return triggers == changeTriggers, nil
 }
@@ -61,7 +61,7 @@ func DropChanges(ctx context.Context, conn *pgx.Conn, site int32) error {
 		return err
 	}
 	if err := runLocked(ctx, conn, dropChanges(site)); err != nil {
-		return fmt.Errorf("end the log of changes of the site: %w", err)
+		return fmt.Errorf("end the log of changes of site %d: %w", site, err)
 	}
 	return nil
 }

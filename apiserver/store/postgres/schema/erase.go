@@ -34,7 +34,7 @@ func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
 		// release.
 		var there bool
 		if err := conn.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, table).Scan(&there); err != nil {
-			return fmt.Errorf("erase %s: %w", table, err)
+			return fmt.Errorf("erase site %s: delete from table %s: %w", key, table, err)
 		}
 		if !there {
 			continue
@@ -45,7 +45,7 @@ func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
 		for {
 			done, err := conn.Exec(ctx, sql, key, eraseBatch)
 			if err != nil {
-				return fmt.Errorf("erase %s: %w", table, err)
+				return fmt.Errorf("erase site %s: delete from table %s: %w", key, table, err)
 			}
 			if done.RowsAffected() == 0 {
 				break
@@ -59,7 +59,7 @@ func Erase(ctx context.Context, conn *pgx.Conn, key string) error {
 		return err
 	}
 	if _, err := conn.Exec(ctx, `DELETE FROM sites WHERE key = $1`, key); err != nil {
-		return fmt.Errorf("erase the site: %w", err)
+		return fmt.Errorf("erase site %s: %w", key, err)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func eraseJobs(ctx context.Context, conn *pgx.Conn, key string) error {
 	for {
 		done, err := conn.Exec(ctx, sql, key, eraseBatch)
 		if err != nil {
-			return fmt.Errorf("erase River jobs: %w", err)
+			return fmt.Errorf("erase site %s: delete its River jobs: %w", key, err)
 		}
 		if done.RowsAffected() == 0 {
 			return nil

@@ -40,7 +40,7 @@ func Fence(ctx context.Context, conn *pgx.Conn, key string) error {
 			fmt.Sprintf(`CREATE TRIGGER %s_new BEFORE INSERT OR UPDATE ON %s FOR EACH ROW WHEN (NEW.site = %d) EXECUTE FUNCTION paddock_fenced()`, name, table, site),
 			fmt.Sprintf(`CREATE TRIGGER %s_old BEFORE DELETE ON %s FOR EACH ROW WHEN (OLD.site = %d) EXECUTE FUNCTION paddock_fenced()`, name, table, site))
 	}
-	return runFence(ctx, conn, statements)
+	return runFence(ctx, conn, site, statements)
 }
 
 // Unfence allows the writes that Fence made fail. It does nothing if the site is not fenced.
@@ -55,7 +55,7 @@ func Unfence(ctx context.Context, conn *pgx.Conn, key string) error {
 			statements = append(statements, fmt.Sprintf(`DROP TRIGGER IF EXISTS %s%s ON %s`, fenceName(site), suffix, table))
 		}
 	}
-	return runFence(ctx, conn, statements)
+	return runFence(ctx, conn, site, statements)
 }
 
 // IsFenced reports whether the site with a site key is fenced.
@@ -71,7 +71,7 @@ func IsFenced(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
 func hasFence(ctx context.Context, conn *pgx.Conn, site int32) (fenced bool, err error) {
 	err = conn.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = 'res'::regclass AND tgname = $1)`, fenceName(site)+"_new").Scan(&fenced)
 	if err != nil {
-		return false, fmt.Errorf("read the fence of the site: %w", err)
+		return false, fmt.Errorf("read the fence of site %d: %w", site, err)
 	}
 	return fenced, nil
 }
@@ -96,15 +96,15 @@ func numberOf(ctx context.Context, conn *pgx.Conn, key string) (site int32, ther
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("read the number of the site: %w", err)
+		return 0, false, fmt.Errorf("read the number of site %s: %w", key, err)
 	}
 	return site, true, nil
 }
 
-// runFence runs the statements that change a fence.
-func runFence(ctx context.Context, conn *pgx.Conn, statements []string) error {
+// runFence runs the statements that change the fence of a site.
+func runFence(ctx context.Context, conn *pgx.Conn, site int32, statements []string) error {
 	if err := runLocked(ctx, conn, statements); err != nil {
-		return fmt.Errorf("change the fence of the site: %w", err)
+		return fmt.Errorf("change the fence of site %d: %w", site, err)
 	}
 	return nil
 }

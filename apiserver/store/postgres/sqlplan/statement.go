@@ -25,7 +25,7 @@ func (s *Statement) Arg(value any) string {
 // in 16 bits. Errors: store.ErrQueryTimeout.
 func (s *Statement) fits() error {
 	if len(s.Args) > math.MaxUint16 {
-		return fmt.Errorf("%w: the statement has %d arguments; the maximum is %d", store.ErrQueryTimeout, len(s.Args), math.MaxUint16)
+		return fmt.Errorf("%w: the statement has %d values; the maximum is %d", store.ErrQueryTimeout, len(s.Args), math.MaxUint16)
 	}
 	return nil
 }

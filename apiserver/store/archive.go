@@ -119,7 +119,7 @@ type DivergedError struct {
 }
 
 func (e *DivergedError) Error() string {
-	return fmt.Sprintf("%s/%s is stored with a version %d that the dump does not have, or has with other content; restore into an empty site, or purge the record first", e.Key.Type, e.Key.ID, e.Version)
+	return fmt.Sprintf("version %d of %s/%s differs between the dump and the storage, or only one of them has it; restore into an empty site, or purge the record first", e.Version, e.Key.Type, e.Key.ID)
 }
 
 // IncompleteError means that the rest of a record cannot be restored yet, because older versions of it are
@@ -154,7 +154,7 @@ var (
 // *InvalidDumpError.
 func (d *Dumped) Check() error {
 	if d.Key.Type == "" || d.Key.ID == "" || d.Key.Type == JobType {
-		return &InvalidDumpError{"type", "and id must not be empty, and the type must not be that of export jobs"}
+		return &InvalidDumpError{"type", "and id must not be empty, and type must not be " + JobType + ", the type of export jobs"}
 	}
 	if len(d.Versions) == 0 {
 		return &InvalidDumpError{"versions", "must have at least one version"}
@@ -217,7 +217,7 @@ func checkDumped(before, v *Record) (member, problem string) {
 	case !before.Deleted && !v.Created.Equal(before.Created):
 		return "created", "must be that of the version before, unless the version before is deleted"
 	case before.Deleted && (v.Deleted || v.Created.Before(before.Updated)):
-		return "created", "must be later than the deletion of the version before"
+		return "created", "must not be before the deletion of the version before, and a version after a deletion must not be deleted"
 	}
 	return "", ""
 }
@@ -244,7 +244,7 @@ func checkNewest(v *Record) error {
 		}
 		at := begin{claim.Line, claim.From.UnixMicro()} // engines store microseconds
 		if begins[at] {
-			return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "has the line and the begin of another claim of the record"}
+			return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "has the same line and from as another claim of the record"}
 		}
 		begins[at] = true
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // ErrChangesLost means that an engine does not know all changes since a mark of its ChangeLog.
-var ErrChangesLost = errors.New("it is not known which records have changed since the mark")
+var ErrChangesLost = errors.New("the log of changes does not have all changes since the mark")
 
 // ChangeLog finds the records that have changed since an earlier time, so that two storages that were
 // compared once can be compared again without reading all records. It also has changes that make no

@@ -16,14 +16,14 @@ var (
 	// ErrMoving means that writes are paused, or were ended, by the move of the site to another storage.
 	ErrMoving = errors.New("the site is being moved to another storage")
 	// ErrNotReady means that the search index of the site is still being built.
-	ErrNotReady = errors.New("search index is being built")
+	ErrNotReady = errors.New("the search index of the site is being built; retry later")
 	// ErrNotAtomic means that the engine cannot write several records atomically (Store.Atomic).
 	ErrNotAtomic = errors.New("this storage cannot write several records atomically")
 	// ErrQueryTimeout means that a query exceeded the time, the memory or the number of arguments that
 	// the engine allows.
-	ErrQueryTimeout = errors.New("the query takes too long")
+	ErrQueryTimeout = errors.New("the query takes too long, or has too many values")
 	// ErrBadPosition means that a Position does not belong to the query.
-	ErrBadPosition = errors.New("position does not belong to this query")
+	ErrBadPosition = errors.New("the position does not belong to this query")
 )
 
 // DeletedError means that the newest version of the record is a tombstone.
@@ -55,7 +55,7 @@ func (e *PreconditionError) Error() string {
 	if e.Current == nil {
 		return fmt.Sprintf("precondition on %s/%s failed: the record does not exist", e.Key.Type, e.Key.ID)
 	}
-	return fmt.Sprintf("precondition on %s/%s failed: the record is at version %d", e.Key.Type, e.Key.ID, e.Current.Version)
+	return fmt.Sprintf("precondition on %s/%s failed: the record is at version %d; read it before you retry", e.Key.Type, e.Key.ID, e.Current.Version)
 }
 
 // IsConflict reports whether err is a *PreconditionError.
@@ -76,7 +76,7 @@ func (e *RefusedError) Unwrap() error { return e.Reason }
 type IDTakenError struct{ Key Key }
 
 func (e *IDTakenError) Error() string {
-	return fmt.Sprintf("the id of %s/%s is taken; choose another one", e.Key.Type, e.Key.ID)
+	return fmt.Sprintf("the id of %s/%s is taken; choose another id", e.Key.Type, e.Key.ID)
 }
 
 // ClaimError means that another record holds a claim that overlaps a claim of the operation.
@@ -89,6 +89,9 @@ type ClaimError struct {
 }
 
 func (e *ClaimError) Error() string {
+	if e.Holder == (Key{}) {
+		return e.Claim.Kind() + " is claimed by another record"
+	}
 	return fmt.Sprintf("%s is claimed by %s/%s", e.Claim.Kind(), e.Holder.Type, e.Holder.ID)
 }
 
@@ -116,8 +119,11 @@ type ReferencedError struct {
 
 func (e *ReferencedError) Error() string {
 	by := list(e.By)
-	if e.More {
-		by += " and others"
+	switch {
+	case len(e.By) == 0:
+		by = "other records"
+	case e.More:
+		by += " and other records"
 	}
 	return fmt.Sprintf("%s/%s is referred to by %s", e.Key.Type, e.Key.ID, by)
 }
@@ -130,7 +136,7 @@ func list(keys []Key) string {
 		names = append(names, key.Type+"/"+key.ID)
 	}
 	if len(keys) > maxNamed {
-		names = append(names, fmt.Sprintf("%d others", len(keys)-maxNamed))
+		names = append(names, fmt.Sprintf("%d more records", len(keys)-maxNamed))
 	}
 	return strings.Join(names, ", ")
 }
@@ -189,5 +195,5 @@ func (e *LimitError) IsBacklog() bool {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("storage limit of the %s reached: at most %d %s", e.Scope, e.Max, e.What)
+	return fmt.Sprintf("the write exceeds the storage limit of the %s: at most %d %s", e.Scope, e.Max, e.What)
 }

@@ -43,15 +43,14 @@ func (o Order) Parse(from store.Position) (*Place, error) {
 	return last, nil
 }
 
-// maxMillis is greater than the times in milliseconds since 1970 until the year 2109. Of the numbers by
-// which Postgres orders records, only those of records created in the first 18 minutes of 2020 are between 0
-// and maxMillis.
+// maxMillis is greater than all times in milliseconds since 1970 until the year 2109. Of the rids
+// (indexrow.RidFloor), only those of records created in the first 18 minutes of 2020 are between 0 and
+// maxMillis.
 const maxMillis = 1 << 42
 
-// InMillis reports whether Created is a time in milliseconds since 1970, as it is in the Cluster engine,
-// and not a number of the Postgres engine (indexrow.RidFloor). After a move of its site, a client can
-// send a position that the other engine made. Such a position cannot be compared with places of this
-// engine.
+// InMillis reports whether the Cluster engine made the position: then Created is a time in milliseconds
+// since 1970. In positions of the Postgres engine, Created is a rid (indexrow.RidFloor). After a move of
+// its site, a client can send a position that the other engine made, which an engine must refuse.
 func (p *Place) InMillis() bool { return 0 <= p.Created && p.Created < maxMillis }
 
 func appendBool(p []byte, b bool) []byte {

@@ -247,7 +247,7 @@ var _ = Describe("A move", func() {
 		connection := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.MoveFromName(s.Namespace))
 		Expect(admin.Delete(ctx, connection)).To(Succeed())
 		decideMove(ctx, m, v1alpha1.MoveRollBack)
-		moveReady(ctx, m).Should(Equal("False SecretNotFound: The former database: Secret " + connection.Name + " in namespace " + connectionsNamespace + " with its connection is missing. Restore it."))
+		moveReady(ctx, m).Should(Equal("False SecretNotFound: The former database: Secret " + connection.Name + " in namespace " + connectionsNamespace + ", which has its connection, is missing. Restore the Secret."))
 		connection.ResourceVersion, connection.UID = "", ""
 		Expect(admin.Create(ctx, connection)).To(Succeed())
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))

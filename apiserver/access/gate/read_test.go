@@ -32,7 +32,7 @@ func TestHiddenReadsConcurrently(t *testing.T) {
 			keys = append(keys, key)
 		}
 		began := time.Now()
-		hidden, err := restrictedTo(t, distant{}, "mine").Hidden(t.Context(), keys)
+		hidden, err := restricted(t, distant{}).Hidden(t.Context(), keys)
 		if err != nil || !slices.Equal(hidden, want) {
 			t.Errorf("got %v, error %v, want %v", hidden, err, want)
 		}

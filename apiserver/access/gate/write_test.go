@@ -45,7 +45,7 @@ func (b buried) GetVersion(_ context.Context, key store.Key, version int64) (sto
 func TestGetVersionOfDeletion(t *testing.T) {
 	for last, want := range map[string]error{"mine": nil, "theirs": store.ErrNotFound} {
 		t.Run(last, func(t *testing.T) {
-			record, err := restrictedTo(t, buried{last: last}, "mine").GetVersion(t.Context(), store.Key{Type: "A", ID: "1"}, 2)
+			record, err := restricted(t, buried{last: last}).GetVersion(t.Context(), store.Key{Type: "A", ID: "1"}, 2)
 			if !errors.Is(err, want) || record.Deleted != (want == nil) {
 				t.Errorf("got %+v, %v; want %v", record, err, want)
 			}
@@ -75,7 +75,7 @@ func TestWriteOfDeletedRecord(t *testing.T) {
 		"a deletion of another's record": {"theirs", store.Op{Kind: store.Delete, Key: key}, func(err error) bool { return err == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := restrictedTo(t, buried{last: test.last}, "mine").Write(t.Context(), []store.Op{test.op})
+			_, err := restricted(t, buried{last: test.last}).Write(t.Context(), []store.Op{test.op})
 			if !test.is(err) {
 				t.Errorf("got %v", err)
 			}
@@ -83,8 +83,8 @@ func TestWriteOfDeletedRecord(t *testing.T) {
 	}
 }
 
-// restrictedTo returns a gate for a caller whose rights extend to records with a text.
-func restrictedTo(t *testing.T, behind store.Store, text string) *gate.Store {
+// restricted returns a gate for a caller whose rights extend to records with the text "mine".
+func restricted(t *testing.T, behind store.Store) *gate.Store {
 	t.Helper()
 	opened, err := gate.New(behind, gate.Options{
 		View: &privacy.View{
@@ -97,7 +97,7 @@ func restrictedTo(t *testing.T, behind store.Store, text string) *gate.Store {
 		Unprivileged: func(string) error { return errors.New("unprivileged") },
 		Restrict: func(string, string) (*gate.Restriction, error) {
 			return &gate.Restriction{
-				Holds:   func(_ store.Key, body store.Body) bool { return strings.Contains(string(body.JSON), text) },
+				Holds:   func(_ store.Key, body store.Body) bool { return strings.Contains(string(body.JSON), "mine") },
 				Refusal: errors.New("refused"),
 			}, nil
 		},
@@ -140,7 +140,7 @@ func TestWriteWithClaimsOfHiddenRecords(t *testing.T) {
 		})
 	}
 	behind := &claimed{}
-	if _, err := restrictedTo(t, behind, "mine").Write(t.Context(), ops); err != nil {
+	if _, err := restricted(t, behind).Write(t.Context(), ops); err != nil {
 		t.Fatal(err)
 	}
 	if len(behind.written) != len(ops) {

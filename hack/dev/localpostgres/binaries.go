@@ -39,14 +39,14 @@ func findServer(ctx context.Context, wanted string) (string, error) {
 	}
 	dir, err := fetchServer(ctx)
 	if err != nil {
-		return "", fmt.Errorf("Postgres%s is not installed, and the npm package cannot be installed: %w", ofVersion(wanted), err)
+		return "", fmt.Errorf("the server Postgres%s is not installed, and the npm package cannot be installed: %w", ofVersion(wanted), err)
 	}
 	version, err := majorVersion(ctx, dir)
 	if err != nil {
 		return "", err
 	}
 	if wanted != "" && version != wanted {
-		return "", fmt.Errorf("Postgres %s is not installed, and the npm package has version %s: install Postgres %[1]s, or set %[3]s to an installed version or %[2]s",
+		return "", fmt.Errorf("the server Postgres %s is not installed, and the npm package has version %s: install Postgres %[1]s, or set %[3]s to an installed version or %[2]s",
 			wanted, version, versionVariable)
 	}
 	return dir, nil

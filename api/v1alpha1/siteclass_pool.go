@@ -9,11 +9,12 @@ import (
 // templatePrefix begins the names of the databases of a template, before their number.
 const templatePrefix = "auto-"
 
-// TemplateDatabase returns the name in the pool of the database of a template with a number from 1.
+// TemplateDatabase returns the name of a database that the controller creates from the template of a
+// pool. The first one has the number 1.
 func TemplateDatabase(number int) string { return templatePrefix + strconv.Itoa(number) }
 
-// TemplateNumber returns the number of the database of a template with a name. ok reports whether name is
-// such a name.
+// TemplateNumber returns the number of the database that TemplateDatabase gives a name. ok is false if
+// TemplateDatabase never returns the name.
 func TemplateNumber(name string) (number int, ok bool) {
 	digits, ok := strings.CutPrefix(name, templatePrefix)
 	number, err := strconv.Atoi(digits)

@@ -12,8 +12,8 @@ import (
 // etag returns the ETag of a version. It is strong.
 func etag(rec store.Record) web.ETag { return tagOf(rec.Version, rec.UID) }
 
-// tagOf returns the ETag of a version. The hash of the UID distinguishes records and resources that
-// had the same id one after the other.
+// tagOf returns the ETag of a version. The hash of the UID distinguishes a record or resource from an
+// earlier, deleted one with the same id.
 func tagOf(version int64, uid string) web.ETag {
 	const hashLength = 8
 	return web.ETag{Opaque: strconv.FormatInt(version, 10) + "-" + digest([]byte(uid))[:hashLength]}

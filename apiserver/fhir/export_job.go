@@ -199,7 +199,7 @@ type exportLink struct {
 	URL  string `json:"url"`
 }
 
-// manifest returns the manifest of a complete job. address is that of the job.
+// manifest returns the manifest of a complete job. address is the URL of the job.
 func (j *exportJob) manifest(address string) ([]byte, error) {
 	m := exportManifest{
 		TransactionTime: string(r4.AppendInstant(nil, time.UnixMilli(j.Time).UTC())), Request: j.Request, RequiresAccessToken: true,

@@ -58,8 +58,9 @@ func (c preconditions) check(rec store.Record) error {
 	return nil
 }
 
-// precondition returns If-Match as the precondition of an operation on the record in the path. For
-// several versions it reads the record. Errors: *store.PreconditionError, those of the store.
+// precondition returns If-Match as the precondition of an operation on the record in the path. If
+// If-Match has several versions, precondition reads the record to find which of them is the current
+// one. Errors: *store.PreconditionError, those of the store.
 func (r *request) precondition(ifMatch web.ETags) (store.Precondition, error) {
 	switch {
 	case !ifMatch.Given:

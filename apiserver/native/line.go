@@ -194,9 +194,9 @@ func claimsOf(newest *store.Record) []byte {
 	return text
 }
 
-// parseLine parses a line. It returns an error for invalid JSON, for values of other types and for
-// unknown members, and a *store.InvalidDumpError for invalid versions and claims. It does not check the
-// rest (store.Dumped.Check).
+// parseLine parses a line. It returns an error for invalid JSON, for a member whose value has the wrong
+// JSON type and for unknown members, and a *store.InvalidDumpError for invalid versions and claims. The
+// caller must check the rest with store.Dumped.Check.
 func parseLine(text []byte) (store.Dumped, error) {
 	var l line
 	// Duplicate names in a body are left to the check of bodies, which reports those of known elements.

@@ -33,7 +33,7 @@ type DeliveryConfig struct {
 	// Webhooks are the receivers of events. Deliver writes the state of their deliveries to the
 	// status of the Webhook objects.
 	Webhooks *targets.Targets
-	// Namespace is the namespace of the Leases with which the processes divide the work.
+	// Namespace is the namespace of the Lease of the process that reports the state of webhooks.
 	Namespace string
 	Tracing   *Tracing
 	Health    Health

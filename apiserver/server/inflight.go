@@ -21,10 +21,10 @@ func refusal(ctx context.Context) error {
 	return err
 }
 
-// withInflightLimit limits the concurrent requests to next, and passes each complete request to
-// report. It does not refuse requests beyond the limit itself: it marks them, and admission refuses
-// them, because each API has a format of its own for errors. A stream of events counts until its
-// response begins, because it lasts as long as the client reads. It is not reported. The limit and the
+// withInflightLimit limits the concurrent requests to next, and passes each request to report when it has
+// ended. It does not itself refuse requests beyond the limit: it marks them, and admission refuses them,
+// because each API has a format of its own for errors. A stream of events is not reported. It counts
+// only until its response begins, because it lasts as long as the client reads. The limit and the
 // report use one wrapper of the response, because each wrapper costs a request some microseconds.
 func withInflightLimit(limit *limits.Inflight, report func(r *http.Request, status int, took time.Duration), next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

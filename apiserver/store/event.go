@@ -13,8 +13,9 @@ type Event struct {
 	ID string
 	// Type is the type of the event, such as user.created.
 	Type string
-	// Subject is what the event is about, such as Practitioner/1. The events of one subject have the
-	// order of their writes. Events without a subject have no order.
+	// Subject is what the event is about, such as Practitioner/1. The sequences of the
+	// events of one subject increase in the order of their writes. Events without a subject have no
+	// guaranteed order.
 	Subject string
 	// Targets are the ids of the webhooks to which the event is delivered.
 	Targets []string

@@ -83,7 +83,9 @@ func parseBackupOptions(args []string, out io.Writer) (backupOptions, error) {
 	return opts, nil
 }
 
-// runBackup backs up a Site by its HTTP API, with the rights of the token.
+// runBackup backs up a Site. It reads the records from the Site's HTTP API, with the token of
+// --token-file. It reads the Site, its Webhooks and its WebhookEvents from kube-apiserver, with the
+// rights of the kubeconfig or of the pod's service account.
 func runBackup(ctx context.Context, args []string) error {
 	opts, err := parseBackupOptions(args, os.Stderr)
 	if err != nil {

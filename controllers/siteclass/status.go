@@ -43,7 +43,8 @@ func statusOf(class *v1alpha1.SiteClass, sites []v1alpha1.Site, claims []v1alpha
 	return status
 }
 
-// inUse reports whether a Site uses the class, or a database of its pool has data of a Site.
+// inUse reports whether a Site uses the class, or a Site is placed in a database of its pool. Databases
+// that were removed from the pool count too.
 func inUse(status v1alpha1.SiteClassStatus) bool {
 	return status.Sites > 0 || slices.ContainsFunc(status.Databases, func(d v1alpha1.PoolDatabaseStatus) bool { return d.Sites > 0 })
 }

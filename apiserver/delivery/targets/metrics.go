@@ -11,8 +11,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 )
 
-// backlog has the pending deliveries per namespace of the last report. Only the process that reports
-// exports its metrics.
+// backlog has the numbers of pending deliveries by namespace, as of the last report. It is empty in
+// processes that do not report, which therefore export no metrics of it.
 type backlog struct {
 	mu    sync.Mutex
 	found map[string]waiting

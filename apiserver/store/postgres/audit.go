@@ -138,8 +138,8 @@ func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry,
 	sql, args := s.queryFor(query)
 	batch := &pgx.Batch{} // one round trip and one transaction
 	if query.Entity != "" {
-		// The sessions of the pool have both off. Entries by record are found by a GIN index, which
-		// allows only bitmap scans and returns no order.
+		// The sessions of the pool have enable_bitmapscan and enable_sort off. A query for one record
+		// needs both: it uses a GIN index, which allows only bitmap scans and returns no order.
 		batch.Queue(`SELECT set_config('enable_bitmapscan', 'on', true), set_config('enable_sort', 'on', true)`)
 	}
 	var found []audit.Entry

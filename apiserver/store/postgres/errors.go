@@ -27,10 +27,11 @@ const (
 	insufficientRight    = "42501"
 )
 
-// unavailableStates are the SQLSTATEs, and their classes of two characters, of errors that the state of
-// the database causes rather than the statement: connections, authentication, conflicts of
-// transactions, resources, operator intervention, system errors, a later release that has removed a
-// table or column, and rights that were revoked.
+// unavailableStates are SQLSTATEs, and classes of SQLSTATEs (two characters), which mean that the
+// database is unavailable, and not that the statement is wrong: lost connections (08), a state of the
+// transaction such as read-only (25), authentication (28), a missing database (3D), conflicts of
+// transactions and locks (40, 55), resources (53), operator intervention (57), system and internal
+// errors (58, XX), a table or column that a later release has removed, and rights that were revoked.
 var unavailableStates = []string{"08", "25", "28", "3D", "40", "53", "55", "57", "58", "XX", undefinedTable, undefinedColumn, insufficientRight}
 
 // storeError wraps an error with doing, the name of the operation, and with store.ErrUnavailable if

@@ -65,8 +65,8 @@ func (a *app) checkBindings(ctx context.Context, c *cluster, from, to string, cr
 	return nil
 }
 
-// freeName returns a name that none of the RoleBindings has. It appends the namespace from to name as often
-// as necessary.
+// freeName returns name if none of the RoleBindings has it. Otherwise it appends "-" and the former
+// namespace (from), repeatedly if necessary, until no RoleBinding has the result.
 func freeName(bindings []rbacv1.RoleBinding, name, from string) string {
 	for slices.ContainsFunc(bindings, func(b rbacv1.RoleBinding) bool { return b.Name == name }) {
 		name += "-" + from

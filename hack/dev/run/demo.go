@@ -11,8 +11,9 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// The names of the database of the demo site in Postgres, and its password, which is no secret because
-// only programs on this machine reach the server.
+// demoDatabase is the name of the demo site's database in Postgres, and demoPassword is its password. The
+// password need not be kept secret, because only programs on this machine reach the server. demoSecret
+// is the name of the Secret with the URI of the database.
 const (
 	demoDatabase = "demo"
 	demoPassword = "demo"

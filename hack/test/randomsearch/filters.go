@@ -242,8 +242,9 @@ func reaches(w *World, r *Record, param, name string) bool {
 	return false
 }
 
-// partOfAbove returns the test of :above: it holds for records that are directly a part of the given
-// record, or of a record that the given record is a part of, directly or through other records.
+// partOfAbove returns the test of :above. The test holds for records that are directly a part of the
+// given record or of one of its ancestors. The ancestors of a record are the records that it is a part
+// of, directly or through other records.
 func partOfAbove(param, typ, id string) test {
 	return func(w *World, r *Record) bool {
 		return has(r, param, func(v store.Reference) bool {

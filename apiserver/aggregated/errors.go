@@ -75,7 +75,7 @@ func (r *resource) status(ctx context.Context, err error, name string) error {
 	case errors.As(err, &tooMany):
 		return r.statusError(http.StatusBadRequest, "TooManyConditions", tooMany, name)
 	case errors.Is(err, store.ErrBadPosition):
-		return apierrors.NewBadRequest("continue: the token is of another list; omit it to list from the start")
+		return apierrors.NewBadRequest("continue: the token does not belong to this list and caller; omit it to list from the start")
 	case errors.Is(err, store.ErrNotReady), errors.Is(err, store.ErrMoving), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrQueryTimeout), errors.Is(err, access.ErrUnavailable):
 		namespace := request.NamespaceValue(ctx)
 		slog.WarnContext(ctx, "cannot read or write the records of a site now", "namespace", namespace, "resource", r.kind.Plural, "name", name, "error", err)

@@ -75,7 +75,7 @@ var entries = []Entry{
 	{"unknown_element", "The resource has an element that FHIR R4 does not define.", "The name is misspelled, or belongs to another type or another release of FHIR.", "Correct the name, or use an extension."},
 	{"unknown_field", "The object has a field that the API does not define.", "The name is misspelled. Names are case-sensitive.", "Correct the name, or put the value into extensions."},
 	{"unknown_method", "HTTP does not define this method.", "The request method is misspelled, or belongs to another protocol.", "Use GET, HEAD, POST, PUT, PATCH or DELETE."},
-	{"unknown_operation", "The operation is not supported at this path.", "The name is misspelled, or the operation belongs to another path or type.", "Use one of the operations that `diagnostics` names."},
+	{"unknown_operation", "The operation is not supported at this path.", "The name is misspelled, the operation belongs to another path or type, or it cannot be an entry of a Bundle.", "Use one of the operations that `diagnostics` names, or send the operation as a request of its own."},
 	{"unknown_parameter", "The parameter is not supported.", "The name is misspelled. Names are case-sensitive.", "Correct the name, or leave the parameter out."},
 	{"unknown_path", "The path does not exist.", "The address is misspelled.", "Use a path of the API reference, /site/{siteId}/docs."},
 	{"unknown_resource_type", "A contained resource has an unknown type.", "resourceType is missing or is not a type of FHIR R4.", "Set resourceType to a type of FHIR R4."},

@@ -174,7 +174,7 @@ func (r *request) removeExpiredExports(now time.Time) error {
 type exportsKeptError struct{ exceeded *limits.ExceededError }
 
 func (e *exportsKeptError) Error() string {
-	return fmt.Sprintf("this site keeps %d exports, the maximum; delete one (DELETE $export/{job}), or wait until some expire", maxStoredExports)
+	return fmt.Sprintf("this site keeps %d exports, the maximum; delete one of yours with DELETE $export/{job}, or wait until some expire", maxStoredExports)
 }
 
 func (e *exportsKeptError) Unwrap() error { return e.exceeded }

@@ -67,6 +67,7 @@ type versions []store.Record
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom. Errors: *store.InvalidDumpError, those of JSON.
 func (all *versions) UnmarshalJSONFrom(from *jsontext.Decoder) error {
+	*all = nil // a repeated member replaces the one before
 	return decodeList(from, func(v *version) error {
 		*all = append(*all, v.record())
 		return store.CheckVersion(*all, len(*all)-1)
@@ -79,6 +80,7 @@ type claims []store.Claim
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom. Errors: *store.InvalidDumpError, those of JSON.
 func (all *claims) UnmarshalJSONFrom(from *jsontext.Decoder) error {
+	*all = nil // a repeated member replaces the one before
 	return decodeList(from, func(c *claim) error {
 		*all = append(*all, store.Claim{Line: c.Line, From: utc(c.From), Until: utc(c.Until), Expires: utc(c.Expires)})
 		return store.CheckClaim(*all, len(*all)-1)

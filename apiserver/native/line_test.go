@@ -102,6 +102,7 @@ func TestCheck(t *testing.T) {
 		"no method":              {`"method":"PUT"`, `"method":""`, "", ""},
 		"claim without a line":   {`"line":"room 1"`, `"line":""`, codeInvalid, "claims[0]"},
 		"equal claims":           {`"claims":[`, `"claims":[{"line":"room 1","from":"2031-03-01T08:00:00Z"},{"line":"room 1","from":"2031-03-01T08:00:00Z"},`, codeInvalid, "claims[1]"},
+		"claims twice":           {`"claims":[`, `"claims":[{"line":"room 1"}],"claims":[`, "", ""},
 		"metadata of no version": {`"metadataVersion":1`, `"metadataVersion":3`, codeInvalid, "metadataVersion"},
 	} {
 		t.Run(name, func(t *testing.T) {

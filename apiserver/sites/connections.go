@@ -41,7 +41,7 @@ func (s *Sites) namedConnection(ctx context.Context, held heldSite, secretName s
 	}
 	connection, err := dsn.Parse(secret.Data, sitesv1.DSNKey)
 	if err != nil {
-		slog.ErrorContext(ctx, "a connection Secret from the controller is invalid; the site is not served from its database", "site", held.name(), "secret", name, "error", err)
+		slog.ErrorContext(ctx, "a connection Secret from the controller is invalid and is not used", "site", held.name(), "secret", name, "error", err)
 	}
 	return connection, err == nil
 }
@@ -54,13 +54,12 @@ const handoverTimeout = 30 * time.Second
 // handoverTimeout. After an upgrade that moves the Secrets, a replica without them must not become
 // ready, because it would replace one that can serve these Sites.
 func (s *Sites) awaitConnections(ctx context.Context) {
-	var missing []string
+	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, handoverTimeout, true, func(ctx context.Context) (bool, error) {
 		var claims sitesv1.SiteClaimList
 		if err := s.cache.List(ctx, &claims); err != nil {
 			return false, err
 		}
-		missing = nil
 		for _, claim := range claims.Items {
 			held, ok := s.holder(ctx, claim.Name)
 			if !ok || held.object.Spec.Storage.Type != sitesv1.StoragePostgres || held.object.Status.SiteKey != held.key ||
@@ -68,13 +67,14 @@ func (s *Sites) awaitConnections(ctx context.Context) {
 				continue
 			}
 			if _, there := s.connection(ctx, held); !there {
-				missing = append(missing, held.name())
+				missing = held.name()
+				return false, nil
 			}
 		}
-		return len(missing) == 0, nil
+		return true, nil
 	})
 	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "starting although the connection Secrets of some sites are missing; these sites are not served until the controller stores them", "sites", missing, "error", err)
+		slog.WarnContext(ctx, "starting although the connection Secret of at least one site is missing; such a site is not served until the controller stores its Secret", "site", missing, "error", err)
 	}
 }
 

@@ -108,7 +108,7 @@ func (m *mover) run(ctx context.Context) {
 		case failed == "":
 			slog.WarnContext(ctx, "the work of a move failed; the server will retry", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
 		case failed != logged:
-			slog.ErrorContext(ctx, "the work of a move cannot be done; remove the cause of the error, after which the server continues", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
+			slog.ErrorContext(ctx, "the work of a move cannot be done; the status of the SiteMove has the next step", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
 			logged = failed
 		}
 		sleep(ctx, moveRetry)
@@ -236,7 +236,7 @@ func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened
 }
 
 // work does the work of the phase and reports its end. Errors: those of move.Copier and of the
-// engines, store.ErrNotReady.
+// engines.
 func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.Store) error {
 	renamed, err := m.renamedWebhooks(ctx, object)
 	if err != nil {
@@ -248,7 +248,7 @@ func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.
 	source, isSource := m.served.(move.Storage)
 	target, isTarget := other.(move.Storage)
 	if !isSource || !isTarget {
-		return fmt.Errorf("move the data of Site %s: one of its storages does not support moves: %w", m.held.name(), store.ErrNotReady)
+		return fmt.Errorf("move the data of Site %s: its storages are a %T and a %T, and both must be a move.Storage", m.held.name(), m.served, other)
 	}
 	copier := &move.Copier{Source: source, Target: target, Report: func(pass move.Pass) {
 		if time.Since(m.reported) > moveReports {

@@ -99,7 +99,7 @@ func (m *mover) purgedOf(ctx context.Context, former store.Store, ended []delive
 	before, isArchive := former.(move.Storage)
 	now, alsoArchive := m.served.(move.Storage)
 	if !isArchive || !alsoArchive {
-		return nil, fmt.Errorf("move the data of Site %s: one of its storages does not support moves: %w", m.held.name(), store.ErrNotReady)
+		return nil, fmt.Errorf("move the data of Site %s: its storages are a %T and a %T, and both must be a move.Storage", m.held.name(), former, m.served)
 	}
 	var subjects []store.Key
 	for i := range ended {
@@ -168,7 +168,7 @@ func headsOf(ctx context.Context, storage move.Storage, keys []store.Key) (map[s
 	return found, nil
 }
 
-// deliveryArchiveOf returns the archive of a store's deliveries. Errors: store.ErrNotReady if no store
+// deliveryArchiveOf returns the archive of a store's deliveries. Errors: store.ErrUnavailable if no store
 // is open, and those of opening the database.
 func deliveryArchiveOf(ctx context.Context, opened store.Store) (delivery.Archive, error) {
 	switch opened := opened.(type) {
@@ -181,6 +181,6 @@ func deliveryArchiveOf(ctx context.Context, opened store.Store) (delivery.Archiv
 	case *cluster.Store:
 		return opened.Archive(), nil
 	default:
-		return nil, fmt.Errorf("open the storage of deliveries: %w", store.ErrNotReady)
+		return nil, fmt.Errorf("open the storage of deliveries: %w", store.ErrUnavailable)
 	}
 }

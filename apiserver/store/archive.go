@@ -154,7 +154,7 @@ var (
 // *InvalidDumpError.
 func (d *Dumped) Check() error {
 	if d.Key.Type == "" || d.Key.ID == "" || d.Key.Type == JobType {
-		return &InvalidDumpError{"type", "and id must not be empty, and type must not be " + JobType + ", the type of export jobs"}
+		return &InvalidDumpError{"type", "and id must not be empty, and the type must not be that of export jobs"}
 	}
 	if len(d.Versions) == 0 {
 		return &InvalidDumpError{"versions", "must have at least one version"}

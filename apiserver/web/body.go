@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// TooLargeError is returned for a request body, or a line of one, that exceeds the limit of the site.
+// TooLargeError is returned for a request body, or a line of one, that exceeds the limit of the site or of the API.
 type TooLargeError struct {
 	// Limit is the maximum size of a body in bytes.
 	Limit int64
@@ -24,7 +24,7 @@ func (e *TooLargeError) Error() string {
 	if e.Line {
 		part = "line"
 	}
-	return fmt.Sprintf("the %s is larger than this site allows (limits.maxBodySize); send at most %d bytes", part, e.Limit)
+	return fmt.Sprintf("the %s is larger than the site or this API allows; send at most %d bytes", part, e.Limit)
 }
 
 // EncodingError is returned for a request body with a Content-Encoding that is not supported.

@@ -153,7 +153,7 @@ func storeFailure(err error) (Failure, bool) {
 	case errors.As(err, &limit) && limit.IsBacklog():
 		return RetryLater(http.StatusTooManyRequests, CodeEventsFull, err.Error()+"; retry later"), true
 	case errors.As(err, &limit) && limit.Scope == store.LimitRecord:
-		return Failure{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, Detail: err.Error() + "; send a smaller record"}, true
+		return Failure{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, Detail: err.Error() + "; send less in one write"}, true
 	case errors.As(err, &limit):
 		return Failure{Status: http.StatusInsufficientStorage, Code: CodeStorageFull, Detail: err.Error() + "; delete records that are not needed, or ask the operator to raise the limit"}, true
 	case errors.As(err, &tooMany):
@@ -163,7 +163,7 @@ func storeFailure(err error) (Failure, bool) {
 	case errors.Is(err, store.ErrMoving):
 		return RetryLater(http.StatusServiceUnavailable, CodeMoving, store.ErrMoving.Error()+"; nothing was written: send the request again"), true
 	case errors.Is(err, store.ErrNotReady):
-		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, store.ErrNotReady.Error()+"; retry later"), true
+		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, store.ErrNotReady.Error()), true
 	case errors.Is(err, store.ErrUnavailable): // the text of err may contain host names
 		return RetryLater(http.StatusServiceUnavailable, CodeUnavailable, store.ErrUnavailable.Error()+mayBeWritten), true
 	}

@@ -39,7 +39,7 @@ func (r *MoveReconciler) awaitCopy(ctx context.Context, s *moveScope) error {
 	case c != nil && c.ChangesLost && s.status.Pauses < maxPauses:
 		return r.compareAgain(ctx, s)
 	case c != nil && c.ChangesLost:
-		r.giveUp(s, fmt.Sprintf("In each of %d pauses of writes, it was not known which records had changed since the last comparison of all records.", maxPauses))
+		r.giveUp(s, fmt.Sprintf("In each of %d pauses of writes, it was not known which records had changed, or the storages had different numbers of records.", maxPauses))
 	case c != nil && c.Done:
 		s.status.Phase = v1alpha1.MoveSwitching
 	case r.tooLong(s):

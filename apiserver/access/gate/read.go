@@ -103,7 +103,8 @@ func (s *Store) holds(ctx context.Context, condition store.Condition, labels sto
 
 // GetVersion implements store.Store. A version is visible if privacy rules allow it both with the
 // labels of the version itself and with the labels of the record's newest version that is not a
-// deletion. For a deletion, the version before it counts. Both versions must also be in the restriction of the right to get (Options.Restrict).
+// deletion. For a deletion, the version before it counts. Both versions must also be in the restriction
+// of the right to get (Options.Restrict).
 func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
 	condition, err := s.condition(key.Type)
 	if err != nil {

@@ -104,7 +104,7 @@ func (s site) addSecrets(ctx context.Context, hook *v1alpha1.Webhook, settings *
 	if hook.Spec.ClientCertificateSecretRef != nil {
 		pair, err := tls.X509KeyPair(data[v1alpha1.WebhookCertificateKey], data[v1alpha1.WebhookPrivateKeyKey])
 		if err != nil {
-			return &secretError{fmt.Sprintf("clientCertificateSecretRef: tls.crt and tls.key of the Secret are not a certificate and its private key: %v", err)}
+			return &secretError{fmt.Sprintf("clientCertificateSecretRef: tls.crt and tls.key of Secret %s are not a certificate and its private key: %v; correct their values", hook.Spec.ClientCertificateSecretRef.Name, err)}
 		}
 		settings.ClientCertificate = &pair
 	}

@@ -58,7 +58,9 @@ func New(config *rest.Config, options Options) (*Targets, error) {
 			return nil, fmt.Errorf("register the API types: %w", err)
 		}
 	}
-	live, err := client.New(config, client.Options{Scheme: scheme})
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS = -1 // kube-apiserver limits the rate
+	live, err := client.New(unlimited, client.Options{Scheme: scheme})
 	if err != nil {
 		return nil, fmt.Errorf("create the client of Webhooks: %w", err)
 	}

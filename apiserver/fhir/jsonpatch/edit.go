@@ -76,7 +76,7 @@ func (e *editor) find(path pointer) (n *node, problem string) {
 	for i, name := range path {
 		at := e.childIndex(n, name)
 		if at < 0 {
-			return nil, path[:i+1].String() + " does not exist; read the resource again and correct the path, or add it first"
+			return nil, path[:i+1].String() + " does not exist; read the resource again and correct the path"
 		}
 		n = n.children[at].value
 	}

@@ -28,9 +28,9 @@ func TestIncludes(t *testing.T) {
 		"_include=Patient:a:b:c":                          {err: "write {type}:{reference parameter}"},
 		"_include=Observation:subject":                    {err: `"Observation" is not a supported resource type`},
 		"_include=Patient:name":                           {err: `"name" is not a reference parameter of Patient; supported reference parameters: general-practitioner, link, organization, patient`},
-		"_include=Patient:organization:Patient":           {err: `Patient:organization does not refer to "Patient"; it refers to Organization`},
+		"_include=Patient:organization:Patient":           {err: `"Patient" is not a supported target type of Patient:organization; supported target types: Organization`},
 		"_include:exact=Patient:link":                     {err: "supported modifiers: iterate"},
-		"_revinclude=Group:member:Group,Group:member:x":   {err: `value 2 of 2: Group:member does not refer to "x"`},
+		"_revinclude=Group:member:Group,Group:member:x":   {err: `value 2 of 2: "x" is not a supported target type of Group:member; supported target types: `},
 		"_revinclude=Group:member&_revinclude=Group:code": {err: `repetition 2 of 2: "code" is not a reference parameter of Group`},
 	}
 	for query, test := range tests {
@@ -61,7 +61,7 @@ func TestWholeSite(t *testing.T) {
 		"telecom=phone|1&patient=Patient/1":       {types: namesOfTypes()},
 		"_type=Patient,practitioner,Patient":      {types: []string{"Patient", "Practitioner"}},
 		"_type=Patient,Person&name=x&_sort=name":  {types: []string{"Patient", "Person"}},
-		"_type=Patient,Person&link:Device.type=x": {err: `link does not refer`},
+		"_type=Patient,Person&link:Device.type=x": {err: `"Device" is not a supported target type of link`},
 		"_type=Patient,Device&type=x":             {err: `"type" is not known for Patient and Device; did you mean _type?`},
 		"name=x":                                  {err: `"name" is not known for all resource types; supported parameters: _count,`},
 		"_type=Observation":                       {err: `"Observation" is not a supported resource type`},

@@ -30,11 +30,16 @@ func (p *parser) chain(at scope, name, value string) (store.Condition, error) {
 	targets := d.supportedTargets()
 	if typed {
 		if !slices.Contains(targets, typeName) {
-			return nil, fmt.Errorf("%s does not refer to %s; it refers to %s", base, r4.Quote(typeName), strings.Join(targets, ", "))
+			return nil, unsupportedTarget(base, typeName, targets)
 		}
 		targets = []string{typeName}
 	}
 	return p.chainTo(targets, at, base, rest, value)
+}
+
+// unsupportedTarget returns the error for a type to which no reference of a parameter is followed.
+func unsupportedTarget(param, typeName string, targets []string) error {
+	return fmt.Errorf("%s is not a supported target type of %s; supported target types: %s", r4.Quote(typeName), param, strings.Join(targets, ", "))
 }
 
 // chainTo returns a condition on the records of the target types to which a parameter refers. It

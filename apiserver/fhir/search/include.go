@@ -67,7 +67,7 @@ func (p *parser) parseInclude(include store.Include, item string) (store.Include
 	}
 	if len(parts) == 3 {
 		if include.Target = parts[2]; !slices.Contains(targets, include.Target) {
-			return include, fmt.Errorf("%s does not refer to %s; it refers to %s", item[:len(item)-len(parts[2])-1], r4.Quote(parts[2]), strings.Join(targets, ", "))
+			return include, unsupportedTarget(item[:len(item)-len(parts[2])-1], parts[2], targets)
 		}
 	}
 	p.addReachable(include)

@@ -270,8 +270,8 @@ func (p *parser) subject() string {
 // messages suggest no similar name.
 var unsupported = []string{"_content", "_filter", "_list", "_query", "_text"}
 
-// unknownError is the error of a parameter that is unknown for what of names. It is the only error that lenient handling
-// ignores.
+// unknownError is the error of an unknown parameter. of names what the parameter is unknown for. It is
+// the only error that lenient handling ignores.
 type unknownError struct {
 	name, of string
 	known    []string

@@ -283,7 +283,7 @@ func TestRule11ChainsAndHas(t *testing.T) {
 		{typeName: "Patient", query: "organization._has:Location:organization:name=HL7", want: chain("organization", "Organization", by("Location", "organization", hl7))},
 		{typeName: "Patient", query: "organization._has=Location:organization:name=HL7", want: chain("organization", "Organization", by("Location", "organization", hl7))},
 		{typeName: "Patient", query: "gender.name=x", err: "gender is a token parameter; only a reference"},
-		{typeName: "Patient", query: "organization:Patient.name=x", err: `organization does not refer to "Patient"; it refers to Organization`},
+		{typeName: "Patient", query: "organization:Patient.name=x", err: `"Patient" is not a supported target type of organization; supported target types: Organization`},
 		{typeName: "Patient", query: "organization.partof.active=x", err: "chain link 1, to Organization: chain link 2, to Organization: "},
 		{typeName: "Patient", query: "_has:Group:member=x", err: "is not complete"},
 		{typeName: "Patient", query: "_has=Group:member:code", err: "has no value"},

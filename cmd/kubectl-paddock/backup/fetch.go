@@ -22,8 +22,7 @@ import (
 // If the address of config is that of a single backup, Fetch downloads that backup. Files that the
 // directory has already are not downloaded again, so an interrupted Fetch can be repeated. Fetch fails
 // if the directory has another export, such as a backup that was the newest before. It compares each
-// file with its digest. It returns the name of the backup. Errors: fs.ErrNotExist if there is no
-// complete backup.
+// file with its digest. It returns the name of the backup.
 func Fetch(ctx context.Context, config Config, directory string, progress *bulk.Progress) (string, error) {
 	f, err := open(config)
 	if err != nil {
@@ -87,7 +86,7 @@ func find(ctx context.Context, f *folder) (string, []byte, error) {
 		}
 		return name, text, err
 	}
-	return "", nil, fmt.Errorf("s3://%s/%s has no complete backup: %w", f.bucket, f.path, fs.ErrNotExist)
+	return "", nil, fmt.Errorf("s3://%s/%s has no complete backup; correct the address, or wait until a backup is complete", f.bucket, f.path)
 }
 
 func read(ctx context.Context, f *folder, name string) ([]byte, error) {

@@ -94,7 +94,7 @@ func transportWith(caFile string) (http.RoundTripper, error) {
 		return nil, fmt.Errorf("read the authorities of the operating system: %w", err)
 	}
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("the file %s has no certificate in PEM", caFile)
+		return nil, fmt.Errorf("%s has no certificate in PEM; use a file with the CA certificates of the S3 API", caFile)
 	}
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return transport, nil

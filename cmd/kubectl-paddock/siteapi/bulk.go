@@ -191,7 +191,10 @@ func (c *Client) persistBegun(ctx context.Context, method, path string, header h
 			if unreachable.IsZero() {
 				unreachable = time.Now()
 			}
-			if ctx.Err() != nil || errors.Is(err, errTooLarge) || time.Since(unreachable) > maxUnreachable {
+			switch {
+			case errors.Is(err, errTooLarge):
+				return answer{}, fmt.Errorf("%s %s: %w", method, path, err)
+			case ctx.Err() != nil || time.Since(unreachable) > maxUnreachable:
 				return answer{}, err
 			}
 		}
@@ -239,7 +242,7 @@ func (c *Client) attempt(ctx context.Context, method, path, token string, header
 }
 
 // errTooLarge means that a response has more than maxResponse bytes.
-var errTooLarge = fmt.Errorf("the response of the site has more than %d bytes", maxResponse)
+var errTooLarge = fmt.Errorf("the response has more than %d bytes, the maximum of this program; check the URL of the site and proxies before it", maxResponse)
 
 // readBody reads the body of a response, at most limit bytes. If the response has its length, the memory is
 // allocated at once. Errors: errTooLarge.

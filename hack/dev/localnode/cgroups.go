@@ -45,7 +45,7 @@ func prepareCgroups() error {
 			return fmt.Errorf("enter the node's cgroup: %w", err)
 		}
 		if err := syscall.Mount(own, hierarchy, "", syscall.MS_BIND, ""); err != nil {
-			return fmt.Errorf("show the node its cgroup in %s: %w", hierarchy, err)
+			return fmt.Errorf("bind-mount the node's cgroup at %s: %w", hierarchy, err)
 		}
 	}
 	return nil

@@ -57,13 +57,13 @@ func coverKernelSettings() error {
 	for name, value := range kernelSettings {
 		cover := filepath.Join("/run/kernel", name)
 		if err := os.MkdirAll(filepath.Dir(cover), 0o755); err != nil {
-			return fmt.Errorf("cover kernel settings: %w", err)
+			return fmt.Errorf("make the file that replaces kernel setting %s: %w", name, err)
 		}
 		if err := os.WriteFile(cover, []byte(value+"\n"), 0o644); err != nil {
-			return fmt.Errorf("cover kernel settings: %w", err)
+			return fmt.Errorf("make the file that replaces kernel setting %s: %w", name, err)
 		}
 		if err := syscall.Mount(cover, filepath.Join("/proc/sys", name), "", syscall.MS_BIND, ""); err != nil {
-			return fmt.Errorf("cover kernel setting %s: %w", name, err)
+			return fmt.Errorf("bind-mount a file over kernel setting %s: %w", name, err)
 		}
 	}
 	return nil

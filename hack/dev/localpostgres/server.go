@@ -295,7 +295,7 @@ func (s *Server) running() (*os.Process, chan struct{}) {
 func (s *Server) end(signal syscall.Signal) error {
 	process, exited := s.running()
 	if process == nil {
-		return errNotRunning
+		return fmt.Errorf("end postgres: %w", errNotRunning)
 	}
 	if err := process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("end postgres: %w", err)

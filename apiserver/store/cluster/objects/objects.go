@@ -115,7 +115,7 @@ func (c *Client) ListMetadata(ctx context.Context, resource, namespace string, o
 		return list, err
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return list, fmt.Errorf("decode the response of the API server: %w", err)
+		return list, fmt.Errorf("decode the response of kube-apiserver: %w", err)
 	}
 	return list, nil
 }
@@ -152,7 +152,7 @@ func (c *Client) write(ctx context.Context, request *rest.Request) (metav1.Objec
 		return metav1.ObjectMeta{}, err
 	}
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return metav1.ObjectMeta{}, fmt.Errorf("decode the response of the API server: %w", err)
+		return metav1.ObjectMeta{}, fmt.Errorf("decode the response of kube-apiserver: %w", err)
 	}
 	return answer.ObjectMeta, nil
 }

@@ -52,7 +52,7 @@ func Digest(dir, program string) (string, error) {
 		if err := packages.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return "", fmt.Errorf("list the packages of %s: %w", program, err)
+			return "", fmt.Errorf("decode the output of go list for %s: %w", program, err)
 		}
 		switch {
 		case p.Module == nil: // a package of the standard library; the Go version of go.mod stands for it

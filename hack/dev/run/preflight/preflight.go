@@ -55,7 +55,7 @@ func (s Settings) Take(ctx context.Context) (*dirlock.Lock, error) {
 	}
 	lock, err := dirlock.Take(filepath.Join(s.Dir, "lock"))
 	if held := (*dirlock.HeldError)(nil); errors.As(err, &held) {
-		return nil, fmt.Errorf("Paddock already runs in %s (process %s); stop that process, or use another folder and port, for example DIR=.local2 PORT=9090", s.Dir, held.Process)
+		return nil, fmt.Errorf("already running in %s (process %s); stop that process, or use another folder and port, for example DIR=.local2 PORT=9090", s.Dir, held.Process)
 	}
 	if err != nil {
 		return nil, err

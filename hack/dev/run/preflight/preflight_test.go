@@ -40,7 +40,7 @@ func TestTake(t *testing.T) {
 		// A run that is still there has the port too: its folder comes first.
 		"a running one, with its port": {
 			Settings{Dir: running, Storage: "cluster", Data: "none", Port: taken},
-			fmt.Sprintf("already running in %s (process %d): stop it, or start another one with DIR=.local2 PORT=9090", running, os.Getpid()),
+			fmt.Sprintf("already running in %s (process %d); stop that process, or use another folder and port, for example DIR=.local2 PORT=9090", running, os.Getpid()),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

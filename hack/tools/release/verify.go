@@ -238,7 +238,7 @@ func (v verifier) verifyStatements(repository name.Repository, digest v1.Hash, p
 		if reason == nil {
 			reason = errors.New("the registry lists no such statement")
 		}
-		return fmt.Errorf("%s@%s: no statement with predicate type %s was verified with the key: %w", repository, digest, predicate, reason)
+		return fmt.Errorf("%s@%s has no statement with predicate type %s that the key has signed: %w", repository, digest, predicate, reason)
 	}
 	fmt.Printf("%s@%s: %s and %s verified\n", repository, digest, signPredicate, predicateType)
 	return nil

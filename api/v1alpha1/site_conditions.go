@@ -126,9 +126,11 @@ const (
 	// ReasonExposed means that the Ingress exists, or that every Gateway in spec.exposure has
 	// accepted the HTTPRoute.
 	ReasonExposed = "Exposed"
-	// ReasonHostNotAllowed means that the operator does not allow a host name in spec.exposure.
+	// ReasonHostNotAllowed means that the operator does not allow the host name in
+	// spec.exposure.ingress.host.
 	ReasonHostNotAllowed = "HostNotAllowed"
-	// ReasonGatewayNotAllowed means that the operator does not allow a Gateway in spec.exposure.
+	// ReasonGatewayNotAllowed means that the operator does not allow one of the Gateways in
+	// spec.exposure.httpRoute.parentRefs.
 	ReasonGatewayNotAllowed = "GatewayNotAllowed"
 	// ReasonGatewayAPIMissing means that the CRDs of the Gateway API are not installed.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"

@@ -111,8 +111,8 @@ type PostgresPool struct {
 	// +kubebuilder:validation:MaxItems=64
 	Databases []PoolDatabase `json:"databases,omitempty"`
 
-	// template describes databases that the controller creates when no database of the pool has room for
-	// another Site. If unset, it creates none.
+	// template describes the databases that the controller creates when Sites wait because no database of
+	// the pool has room for them. If unset, the controller creates no databases.
 	// +optional
 	Template *PoolTemplate `json:"template,omitempty"`
 }

@@ -38,10 +38,10 @@ const (
 type Clearance string
 
 const (
-	// ClearanceNormal omits the data of records that privacy rules hide or that have the
+	// ClearanceNormal withholds from a webhook the data of records that privacy rules hide or that have the
 	// confidentiality R or V.
 	ClearanceNormal Clearance = "Normal"
-	// ClearancePrivileged receives the data of all records.
+	// ClearancePrivileged gives a webhook the data of all records.
 	ClearancePrivileged Clearance = "Privileged"
 )
 

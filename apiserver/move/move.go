@@ -89,10 +89,10 @@ func (c *Copier) Run(ctx context.Context) (Pass, error) {
 	return c.pass(ctx, newHeads(c.Source), newHeads(c.Target))
 }
 
-// Marks are marks of the logs of changes of both storages.
+// Marks are positions in the change logs of both storages, as store.ChangeLog.Mark returns them.
 type Marks struct{ Source, Target string }
 
-// LogChanges begins the logs of changes of both storages.
+// LogChanges begins the change logs of both storages.
 func (c *Copier) LogChanges(ctx context.Context) error {
 	return errors.Join(c.Source.LogChanges(ctx), c.Target.LogChanges(ctx))
 }

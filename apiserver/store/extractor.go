@@ -13,8 +13,8 @@ type Extractor interface {
 	References(recordType string, body []byte) []IndexValue
 	// Labels returns the labels of a version of a record from its type and searchable values.
 	Labels(recordType string, values []IndexValue) Labels
-	// IsFacet reports whether a token parameter has few distinct codes, as gender has. A facet
-	// divides records into groups and filters the candidates of other conditions.
+	// IsFacet reports whether a token parameter is a facet: it has few distinct codes, as gender has. A
+	// facet divides records into groups and filters the candidates of other conditions.
 	IsFacet(param string) bool
 	// Parts returns the parameters of a type of which each text is also a text of param, as family and
 	// given are parts of name. An engine may store such a text once. A parameter is a part of at most one

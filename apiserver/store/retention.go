@@ -22,7 +22,7 @@ type Cutoffs struct {
 	Tombstones, Versions time.Time
 }
 
-// Cutoffs returns the cutoffs that a pass of retention at the time now applies.
+// Cutoffs returns the cutoffs of a pass of retention at the time now.
 func (r Retention) Cutoffs(now time.Time) Cutoffs {
 	before := func(age time.Duration) time.Time {
 		if age <= 0 {

@@ -18,9 +18,10 @@ type AuditSegmentSpec struct {
 	Entries []byte `json:"entries"`
 }
 
-// AuditSegment holds entries of a site's audit log. The API server that created the AuditSegment
-// adds entries of its hour until the AuditSegment is full or the hour has passed for long enough. An AuditSegment is deleted when
-// spec.retention.audit of the Site, or spec.audit.retention if that is unset, has passed.
+// AuditSegment holds entries of a site's audit log. The API server that created the AuditSegment adds
+// entries of its hour until the AuditSegment is full, a write of it fails, or one hour has passed since
+// the end of its hour. The AuditSegment is deleted when the retention has passed since the end of its
+// hour: spec.retention.audit of the Site or, if spec.retention.audit is unset, spec.audit.retention.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=auditsegments,categories=paddock-records

@@ -35,7 +35,8 @@ type Options struct {
 }
 
 // Read validates a body in one pass and prepares it for storage. It neither modifies nor retains
-// the body. Warnings alone do not make a body invalid. Errors: Errors.
+// the body. If the body is invalid, the error is an Errors, which has the warnings too if opts.Warnings
+// is set. Warnings alone do not make a body invalid.
 func Read(body []byte, opts Options) (Resource, error) {
 	r := readers.Get().(*reader)
 	defer r.release()

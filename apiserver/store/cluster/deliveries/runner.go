@@ -57,8 +57,8 @@ type Options struct {
 	// are made. After that, WebhookDeliveries are created for the deliveries that have not succeeded.
 	// Default: 2 s.
 	HoldTime time.Duration
-	// Retention returns how long the failed deliveries of a site are kept, or 0 for the default, which
-	// is 7 days. If it is nil, the default applies to all sites.
+	// Retention returns how long the failed and undelivered deliveries of a site are kept, or 0 for the
+	// default, which is 7 days. If it is nil, the default applies to all sites.
 	Retention func(namespace, key string) time.Duration
 	// Clock is the clock by which attempts are due. Default: clock.RealClock.
 	Clock clock.Clock

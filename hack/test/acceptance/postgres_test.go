@@ -53,20 +53,6 @@ func cutSessions(ctx context.Context, role string) {
 	asAdministrator(ctx, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1`, role)
 }
 
-// awaitNoSessions returns when a role has no session, so that all processes use another role.
-func awaitNoSessions(ctx context.Context, role string) {
-	GinkgoHelper()
-	Eventually(ctx, func() (sessions int, err error) {
-		conn, err := pgx.Connect(ctx, postgres.URL("postgres"))
-		if err != nil {
-			return 0, err
-		}
-		defer func() { _ = conn.Close(ctx) }()
-		err = conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE usename = $1`, role).Scan(&sessions)
-		return sessions, err
-	}).Within(30 * time.Second).Should(BeZero())
-}
-
 var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 	const patients = "/site/demo-postgres/fhir/patient"
 
@@ -129,6 +115,10 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 				}
 			})
 		}
+		DeferCleanup(func() {
+			cancel()
+			group.Wait()
+		})
 		return func() []string {
 			cancel()
 			group.Wait()
@@ -171,7 +161,8 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 		asAdministrator(ctx, "postgres", `CREATE ROLE standby LOGIN PASSWORD 'second' IN ROLE demo`)
 		stop := load()
 		rotate("standby", "second")
-		awaitNoSessions(ctx, "demo")
+		By("serving for longer than all processes need to see the Secret")
+		Consistently(func() int { return get(balanced + patients + "/survivor") }).WithTimeout(5 * time.Second).Should(Equal(http.StatusOK))
 		asAdministrator(ctx, "postgres", `ALTER ROLE demo PASSWORD 'third'`)
 		rotate("demo", "third")
 		Expect(stop()).To(BeEmpty())

@@ -24,7 +24,9 @@ var _ = Describe("Settings of a Site", Ordered, func() {
 			"patient/rex": `{"resourceType":"Patient","deceasedDateTime":"2024-06-30T20:00:00Z",
 				"generalPractitioner":[{"reference":"Practitioner/vet"}],"managingOrganization":{"reference":"Organization/oak"}}`,
 		} {
-			Expect(send(request{method: "PUT", url: base + address, body: body, token: editor}).status).To(Equal(http.StatusCreated))
+			Eventually(func() int { // an API server may see later than the controller that the Site is Ready
+				return send(request{method: "PUT", url: base + address, body: body, token: editor}).status
+			}).Should(Equal(http.StatusCreated))
 		}
 	})
 

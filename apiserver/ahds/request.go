@@ -79,7 +79,7 @@ func (h *handler) operate(w http.ResponseWriter, r *request, paths methods) erro
 		return err
 	}
 	if r.query, err = web.ParseQuery(r.URL.RawQuery); err != nil {
-		return fielderror.Errors{{In: fielderror.Parameter, Code: fielderror.CodeInvalidQuery, Detail: "the query string is invalid: " + err.Error() + "; percent-encode its special characters"}}
+		return fielderror.Errors{{In: fielderror.Parameter, Code: fielderror.CodeInvalidQuery, Detail: "the query string is invalid: " + err.Error()}}
 	}
 	if r.id != "" && !schema.IsUUID(r.id) {
 		return fielderror.Errors{{In: fielderror.Parameter, At: "id", Code: fielderror.CodeInvalidValue, Detail: "the id in the path: " + schema.NotUUID(r.id)}}

@@ -54,7 +54,7 @@ func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {
 	}
 	values, err := web.ParseQuery(string(raw))
 	if err != nil {
-		return nil, &invalidError{code: codeInvalidQuery, diagnostics: "the form in the body is invalid: " + err.Error() + "; percent-encode its special characters"}
+		return nil, &invalidError{code: codeInvalidQuery, diagnostics: "the form in the body is invalid: " + err.Error()}
 	}
 	return values, nil
 }

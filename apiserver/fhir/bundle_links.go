@@ -198,13 +198,13 @@ func (l *linkResolver) resolveConditional(link, typeName, query string) (string,
 	}
 	values, err := web.ParseQuery(query)
 	if err != nil {
-		return "", invalidReference(link, "has an invalid query string: "+err.Error()+"; percent-encode its special characters")
+		return "", invalidReference(link, "has an invalid query string: "+err.Error())
 	}
 	options := l.handler.searchOptions(l.request)
 	options.Type = kind.Name
 	criteria, err := search.ParseCriteria(values, options)
 	if err != nil {
-		return "", criteriaError("the conditional reference "+r4.Quote(link), err)
+		return "", criteriaError("", "the conditional reference "+r4.Quote(link), err)
 	}
 	var found []string
 	for _, record := range l.written {

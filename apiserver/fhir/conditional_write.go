@@ -42,11 +42,11 @@ func (e *idTakenError) Error() string {
 func (h *handler) conditionalCreate(r *request, created step, header []string) (stepFunc, error) {
 	values, err := web.ParseQuery(r.criteriaIn(strings.Join(header, "&")))
 	if err != nil {
-		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Exist: the query string is invalid: " + err.Error() + "; percent-encode its special characters"}
+		return nil, &invalidError{code: codeInvalidHeader, diagnostics: "If-None-Exist: the query string is invalid: " + err.Error()}
 	}
 	criteria, err := h.criteria(r, search.WithoutPresentation(values))
 	if err != nil {
-		return nil, criteriaError("If-None-Exist", err)
+		return nil, criteriaError("", "If-None-Exist", err)
 	}
 	return func(failed error) (step, error) {
 		match, err := r.findMatch(criteria, failed)
@@ -225,16 +225,16 @@ func (h *handler) criteria(r *request, values url.Values) (search.Query, error) 
 	return criteria, err
 }
 
-// criteriaError puts the place of criteria before each of the search.Errors in them. Other errors are
-// returned unchanged.
-func criteriaError(place string, err error) error {
+// criteriaError puts the place of criteria before each of the search.Errors in them, and makes them
+// errors of a parameter, or of none if parameter is empty. It returns other errors unchanged.
+func criteriaError(parameter, place string, err error) error {
 	var wrong search.Errors
 	if !errors.As(err, &wrong) {
 		return err
 	}
 	placed := make(search.Errors, len(wrong))
 	for i, each := range wrong {
-		placed[i] = search.Error{Problem: place + ": " + each.Error()}
+		placed[i] = search.Error{Parameter: parameter, Problem: place + ": " + each.Error()}
 	}
 	return placed
 }

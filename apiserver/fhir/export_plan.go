@@ -1,7 +1,6 @@
 package fhir
 
 import (
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -109,16 +108,10 @@ func parseTypeFilter(query string, options search.Options) (search.Query, error)
 	filter := r4.Quote(options.Type + "?" + query)
 	values, err := web.ParseQuery(query)
 	if err != nil {
-		return search.Query{}, search.Errors{{Parameter: "_typeFilter", Problem: filter + " has an invalid query string: " + err.Error() + "; percent-encode its special characters"}}
+		return search.Query{}, search.Errors{{Parameter: "_typeFilter", Problem: filter + " has an invalid query string: " + err.Error()}}
 	}
 	parsed, err := search.ParseCriteria(values, options)
-	var wrong search.Errors
-	if errors.As(err, &wrong) {
-		for i := range wrong {
-			wrong[i] = search.Error{Parameter: "_typeFilter", Problem: filter + ": " + wrong[i].Error()}
-		}
-	}
-	return parsed, err
+	return parsed, criteriaError("_typeFilter", filter, err)
 }
 
 // levelCondition returns the condition that records of a type meet at the level of the export, or nil

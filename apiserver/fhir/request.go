@@ -139,7 +139,7 @@ func (r *request) negotiate() error {
 		if accepted := acceptedDialect(r.Header); accepted != nil {
 			r.dialect = accepted
 		}
-		return &invalidError{code: codeInvalidQuery, diagnostics: "the query string is invalid: " + err.Error() + "; percent-encode its special characters"}
+		return &invalidError{code: codeInvalidQuery, diagnostics: "the query string is invalid: " + err.Error()}
 	}
 	return r.setQuery(query)
 }

@@ -152,7 +152,7 @@ func (e *invalidError) Error() string { return e.subject + " " + e.problem }
 
 // queryError returns the error for a query string that cannot be parsed.
 func queryError(err error) error {
-	return &invalidError{"the query string", "is invalid: " + err.Error() + "; percent-encode its special characters"}
+	return &invalidError{"the query string", "is invalid: " + err.Error()}
 }
 
 func invalidParameter(name, problem string) error { return &invalidError{"parameter " + name, problem} }

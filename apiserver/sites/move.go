@@ -235,6 +235,16 @@ func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened
 	return db, db.close, nil
 }
 
+// storages returns the storage that serves the Site, and the other storage of the move.
+func (m *mover) storages(other store.Store) (served, there move.Storage, err error) {
+	served, isStorage := m.served.(move.Storage)
+	there, alsoStorage := other.(move.Storage)
+	if !isStorage || !alsoStorage {
+		return nil, nil, fmt.Errorf("move the data of Site %s: its storages are a %T and a %T, and both must be a move.Storage", m.held.name(), m.served, other)
+	}
+	return served, there, nil
+}
+
 // work does the work of the phase and reports its end. Errors: those of move.Copier and of the
 // engines.
 func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.Store) error {
@@ -245,10 +255,9 @@ func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.
 	if m.reference.Phase == sitesv1.MoveSwitched || m.reference.Returned() {
 		return m.copyPast(ctx, other, renamed)
 	}
-	source, isSource := m.served.(move.Storage)
-	target, isTarget := other.(move.Storage)
-	if !isSource || !isTarget {
-		return fmt.Errorf("move the data of Site %s: its storages are a %T and a %T, and both must be a move.Storage", m.held.name(), m.served, other)
+	source, target, err := m.storages(other)
+	if err != nil {
+		return err
 	}
 	copier := &move.Copier{Source: source, Target: target, Report: func(pass move.Pass) {
 		if time.Since(m.reported) > moveReports {

@@ -96,10 +96,9 @@ func (m *mover) erasePurged(ctx context.Context, former store.Store, ended []del
 // by their subjects in lower case. Such a record is in the former storage, but the storage that serves
 // the Site does not have it, or has a later record with the same id (move.IsPurged).
 func (m *mover) purgedOf(ctx context.Context, former store.Store, ended []delivery.Archived) (map[string]store.Key, error) {
-	before, isArchive := former.(move.Storage)
-	now, alsoArchive := m.served.(move.Storage)
-	if !isArchive || !alsoArchive {
-		return nil, fmt.Errorf("move the data of Site %s: its storages are a %T and a %T, and both must be a move.Storage", m.held.name(), former, m.served)
+	now, before, err := m.storages(former)
+	if err != nil {
+		return nil, err
 	}
 	var subjects []store.Key
 	for i := range ended {

@@ -18,7 +18,8 @@ import (
 // copyServing copies the records while the Site serves writes. The first pass copies most of them. The
 // next passes compare all records while both storages log changes. The last passes compare only the
 // records that have changed since the pass before. Each of these two series ends when a pass finds few
-// differences (settledChanges), or after maxPasses. So the length of the pause of writes usually does not depend on the number of records.
+// differences (settledChanges), or after maxPasses. So the length of the pause of writes usually does not
+// depend on the number of records.
 func (m *mover) copyServing(ctx context.Context, copier *move.Copier) error {
 	if _, err := m.compareOnce(ctx, copier); err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// TooLargeError is returned for a request body, or a line of one, that exceeds the limit of the site or of the API.
+// TooLargeError is returned for a request body, or a line of one, that exceeds the limit of the site or
+// of the API.
 type TooLargeError struct {
 	// Limit is the maximum size of a body in bytes.
 	Limit int64

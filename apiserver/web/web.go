@@ -75,7 +75,11 @@ func Recover(log *slog.Logger, fail func(http.ResponseWriter, *http.Request, err
 }
 
 // ParseQuery parses a query string or a form. Unlike net/url it accepts a semicolon as a character
-// of a value (RFC 3986 §3.4, WHATWG URL §5.1).
+// of a value (RFC 3986 §3.4, WHATWG URL §5.1). An error says how to correct the query.
 func ParseQuery(query string) (url.Values, error) {
-	return url.ParseQuery(strings.ReplaceAll(query, ";", "%3B"))
+	values, err := url.ParseQuery(strings.ReplaceAll(query, ";", "%3B"))
+	if err != nil {
+		return nil, fmt.Errorf("%w; percent-encode its special characters", err)
+	}
+	return values, nil
 }

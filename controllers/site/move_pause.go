@@ -69,9 +69,8 @@ func (r *MoveReconciler) tooLong(s *moveScope) bool {
 // giveUp ends a move, or a return, without a switch: the Site keeps the storage that serves it. The phase
 // that follows, MoveRollingBack or, for a return, MoveSwitched, unlocks this storage.
 func (r *MoveReconciler) giveUp(s *moveScope, failure string) {
-	s.status.Failure = failure
 	if s.status.Direction == v1alpha1.MoveBack {
-		s.status.Phase, s.status.Direction = v1alpha1.MoveSwitched, v1alpha1.MoveForward
+		s.status.Phase, s.status.Direction, s.status.Failure = v1alpha1.MoveSwitched, v1alpha1.MoveForward, failure
 		return
 	}
 	s.status.Phase, s.status.Failure = v1alpha1.MoveRollingBack, failure+" To try again, create another SiteMove."

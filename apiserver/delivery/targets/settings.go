@@ -29,7 +29,7 @@ func (s site) Webhook(ctx context.Context, id string, accepted time.Time) (deliv
 	hook, err := s.find(ctx, id)
 	isRecent := s.options.Now().Sub(accepted) < cacheDelay
 	if isRecent && (errors.Is(err, store.ErrNotFound) || err == nil && !isActive(hook)) {
-		hook, err = s.findIn(ctx, s.live, id)
+		hook, err = s.findLive(ctx, id)
 	}
 	if err != nil {
 		return delivery.Webhook{}, err

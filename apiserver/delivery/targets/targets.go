@@ -6,6 +6,7 @@ package targets
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -113,19 +114,27 @@ func idOf(object client.Object) string {
 // find returns a Webhook from the cache. It waits until the cache is complete, and fails before Run is
 // called. The caller must not change the Webhook. Errors: store.ErrNotFound, those of the cache.
 func (s site) find(ctx context.Context, id string) (*v1alpha1.Webhook, error) {
-	return s.findIn(ctx, s.hooks, id, client.MatchingFields{idIndex: id}, client.UnsafeDisableDeepCopy)
-}
-
-// findIn returns a Webhook from one of those that a reader lists. Errors: store.ErrNotFound, those of
-// the reader.
-func (s site) findIn(ctx context.Context, reader client.Reader, id string, options ...client.ListOption) (*v1alpha1.Webhook, error) {
 	list := &v1alpha1.WebhookList{}
-	if err := reader.List(ctx, list, append(options, client.InNamespace(s.namespace))...); err != nil {
+	if err := s.hooks.List(ctx, list, client.InNamespace(s.namespace), client.MatchingFields{idIndex: id}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("look up webhook %s: %w", id, err)
 	}
-	for i := range list.Items {
-		if hook := &list.Items[i]; idOf(hook) == id && hook.DeletionTimestamp.IsZero() {
-			return hook, nil
+	return existing(list.Items)
+}
+
+// findLive is like find, but reads the Webhooks of the namespace from kube-apiserver.
+func (s site) findLive(ctx context.Context, id string) (*v1alpha1.Webhook, error) {
+	list := &v1alpha1.WebhookList{}
+	if err := s.live.List(ctx, list, client.InNamespace(s.namespace)); err != nil {
+		return nil, fmt.Errorf("look up webhook %s: %w", id, err)
+	}
+	return existing(slices.DeleteFunc(list.Items, func(hook v1alpha1.Webhook) bool { return idOf(&hook) != id }))
+}
+
+// existing returns the first of the Webhooks that is not being deleted. Errors: store.ErrNotFound.
+func existing(hooks []v1alpha1.Webhook) (*v1alpha1.Webhook, error) {
+	for i := range hooks {
+		if hooks[i].DeletionTimestamp.IsZero() {
+			return &hooks[i], nil
 		}
 	}
 	return nil, store.ErrNotFound

@@ -316,8 +316,8 @@ func rendered(value []byte) string {
 	return strings.ToLower(s.String())
 }
 
-// checkEntities returns a problem, which follows a subject in messages, if an & begins neither an entity of XML nor a character
-// reference. Entities of HTML, such as &nbsp;, are not allowed. R4 narrative.html#xhtml.
+// checkEntities returns a problem, which follows a subject in messages, if an & begins neither an entity
+// of XML nor a character reference. Entities of HTML, such as &nbsp;, are not allowed. R4 narrative.html#xhtml.
 func checkEntities(text []byte) (problem string) {
 	for {
 		at := bytes.IndexByte(text, '&')

@@ -1,7 +1,7 @@
 // Package v1alpha1 has the custom resources of Paddock: Site (a clinic), SiteClass (defaults and
 // databases for Sites), SiteClaim (which Site holds a siteID), NamespaceClaim (which Site holds a
-// namespace), SiteMove (moves a Site to another storage), WebhookEvent (turns a type of events on or
-// off) and Webhook (where events are delivered). It imports apimachinery only.
+// namespace), SiteMove (moves a Site to another storage or namespace), WebhookEvent (turns a type of
+// events on or off) and Webhook (where events are delivered). It imports apimachinery only.
 //
 // +kubebuilder:object:generate=true
 // +groupName=paddock.health

@@ -134,8 +134,8 @@ const (
 	ReasonGatewayNotAllowed = "GatewayNotAllowed"
 	// ReasonGatewayAPIMissing means that the CRDs of the Gateway API are not installed.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
-	// ReasonRoutePending means that a Gateway's controller has not set a status on the HTTPRoute
-	// yet.
+	// ReasonRoutePending means that the HTTPRoute does not exist yet, or that a Gateway's controller has
+	// not set a status on it.
 	ReasonRoutePending = "RoutePending"
 	// ReasonRouteNotAccepted means that a Gateway did not accept the HTTPRoute. The message quotes
 	// the Gateway's controller.

@@ -372,7 +372,8 @@ type Limits struct {
 
 	// concurrentSearches is the maximum number of searches, histories and lists of the site that run
 	// concurrently in each API server, 1 to 10000. Further requests wait for up to two seconds and
-	// then fail with 429, at once if four times this number wait, or twice this number of one caller. Default: 64.
+	// then fail with 429. They fail at once if four times this number of requests wait, or twice this
+	// number of requests of one caller. Default: 64.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000

@@ -30,7 +30,7 @@ type SiteClaimSpec struct {
 	SiteKey string `json:"siteKey"`
 
 	// former are the Sites that held the siteID before SiteMoves to other namespaces, the latest last. The
-	// site accepts ServiceAccount tokens with their audiences too. An administrator can remove them.
+	// site accepts ServiceAccount tokens with their audiences too. An administrator can remove entries.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -38,8 +38,8 @@ type SiteClaimSpec struct {
 
 	// external is the Secret, in the namespace of the Site, of the external database in which the site's
 	// data is stored. It is set only if the Site has storage.postgres.external. A Site that is created again
-	// with another storage is refused. An administrator can remove it if that database no longer has data
-	// of the site.
+	// with another storage is refused. An administrator can remove external if that database no longer has
+	// data of the site.
 	// +optional
 	External *DSNReference `json:"external,omitempty"`
 

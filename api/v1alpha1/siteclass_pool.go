@@ -13,8 +13,8 @@ const templatePrefix = "auto-"
 // pool. The first one has the number 1.
 func TemplateDatabase(number int) string { return templatePrefix + strconv.Itoa(number) }
 
-// TemplateNumber returns the number of the database that TemplateDatabase gives a name. ok is false if
-// TemplateDatabase never returns the name.
+// TemplateNumber returns the number for which TemplateDatabase returns the name. ok is false if there is
+// none.
 func TemplateNumber(name string) (number int, ok bool) {
 	digits, ok := strings.CutPrefix(name, templatePrefix)
 	number, err := strconv.Atoi(digits)
@@ -123,7 +123,7 @@ func (d *PoolDatabase) Free(placed int32) int32 {
 // RoomFor returns the database of the class's pool with the most room for another Site, or nil if
 // none has room. Of the databases of the template, those that are ready by the status of the class are
 // considered. If region is not empty, only databases with that region are considered. If current is
-// not nil, the database of that placement is not considered.
+// not nil, the database of that placement is not considered. The class must have a pool.
 func (c *SiteClass) RoomFor(region string, current *Placement, claims []SiteClaim) *PoolDatabase {
 	placed, most := c.Placed(claims), int32(0)
 	var found *PoolDatabase

@@ -7,7 +7,8 @@ const (
 	// the class of new Sites without spec.className. Of several defaults, the newest applies.
 	DefaultClassAnnotation = "paddock.health/is-default-class"
 
-	// SiteClassFinalizer is the finalizer of each SiteClass. It is removed when no Site uses the SiteClass.
+	// SiteClassFinalizer is the finalizer of each SiteClass. It is removed from a SiteClass that is being
+	// deleted when no Site uses the SiteClass, and when the databases to delete with it no longer exist.
 	SiteClassFinalizer = "paddock.health/sites"
 
 	// SiteClassLabel is the label of the objects of a database that is created by the template of a pool.
@@ -272,7 +273,8 @@ type PoolDatabaseStatus struct {
 	// other than Ready, it is 0.
 	// +optional
 	Free int32 `json:"free"`
-	// phase is the state of a database that the controller creates by the template. It is empty for others.
+	// phase is the state of a database that the controller creates by the template. It is empty for other
+	// databases.
 	// +optional
 	Phase PoolDatabasePhase `json:"phase,omitempty"`
 	// message is the reason why Sites of a database with drain cannot be moved, or why a database is not

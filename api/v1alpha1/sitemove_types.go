@@ -61,9 +61,9 @@ func (p MovePhase) Ended() bool { return p == MoveCompleted || p == MoveRolledBa
 type MoveDirection string
 
 const (
-	// MoveForward is the direction from the storage of the Site to spec.to.
+	// MoveForward is the direction from the former storage of the Site to the new one.
 	MoveForward MoveDirection = "Forward"
-	// MoveBack is the direction from spec.to to the former storage, after a switch.
+	// MoveBack is the direction from the new storage to the former one, after a switch.
 	MoveBack MoveDirection = "Back"
 )
 
@@ -94,14 +94,16 @@ const (
 	// ReasonSiteNotReady means that the Site of spec.siteName does not exist in the namespace, is
 	// not ready, or is paused.
 	ReasonSiteNotReady = "SiteNotReady"
-	// ReasonMoveInProgress means that another SiteMove of the Site has not ended.
+	// ReasonMoveInProgress means that another SiteMove of the Site, or of the Site of spec.toSite, has not
+	// ended.
 	ReasonMoveInProgress = "MoveInProgress"
 	// ReasonTargetOccupied means that the database of spec.to already has data of the Site, or is its
 	// current database, or that the namespace has a provisioned database that the move did not
 	// create.
 	ReasonTargetOccupied = "TargetOccupied"
-	// ReasonTargetNotReady means that the Site of spec.toSite does not exist, does not agree to the move
-	// by spec.takeOver, or that the move between the storages of both Sites is not supported.
+	// ReasonTargetNotReady means that the Site of spec.toSite does not exist, is not ready, or does not
+	// agree to the move by spec.takeOver. It also means that the move between the storages of both Sites is
+	// not supported.
 	ReasonTargetNotReady = "TargetNotReady"
 	// ReasonWebhooksMissing means that the namespace to which the Site moves lacks a Webhook or
 	// WebhookEvent of the namespace that it leaves.
@@ -109,9 +111,6 @@ const (
 	// ReasonCopyFailed means that the data cannot be copied to the new storage, or back in a
 	// rollback. The message has the error.
 	ReasonCopyFailed = "CopyFailed"
-	// ReasonPauseTooLong means that the last changes could not be copied within the maximum pause
-	// of writes.
-	ReasonPauseTooLong = "PauseTooLong"
 )
 
 // SiteMoveFinalizer is the finalizer of SiteMoves that have begun and not ended.
@@ -122,7 +121,7 @@ const SiteMoveFinalizer = "paddock.health/sitemove"
 // policy paddock-moved-records refuses these writes.
 const FencedLabel = "paddock.health/records-fenced"
 
-// MoveToName returns the name of the connection Secret for spec.to of a SiteMove in a namespace.
+// MoveToName returns the name of the connection Secret for the new storage of a SiteMove in a namespace.
 func MoveToName(namespace string) string { return ConnectionName(namespace) + ".move-to" }
 
 // MoveFromName returns the name of the connection Secret for the former database of the Site in a
@@ -188,8 +187,8 @@ type MoveCopy struct {
 	// +optional
 	Worker string `json:"worker,omitempty"`
 	// pass is the number of passes that the worker has begun in its current attempt at the work of the
-	// phase. The first ones compare all records of both storages and copy those that differ, the others
-	// only records that have changed.
+	// phase. The first passes compare all records of both storages and copy those that differ. Later
+	// passes compare only records that have changed.
 	// +optional
 	Pass int32 `json:"pass,omitempty"`
 	// compared is the number of records, tombstones included, that the current pass has compared.

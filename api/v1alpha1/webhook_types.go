@@ -253,7 +253,7 @@ type WebhookStatus struct {
 	FailingSince *metav1.Time `json:"failingSince,omitempty"`
 
 	// lastFailure is the result of the last failed attempt, as of the last report of the delivery
-	// process, every 30 seconds. It is unset after a success.
+	// process, which reports every 30 seconds. It is unset after a success.
 	// +optional
 	LastFailure *WebhookFailure `json:"lastFailure,omitempty"`
 }

@@ -44,7 +44,7 @@ func (r *resource) writeStatus(ctx context.Context, err error, name string) erro
 		return r.statusError(http.StatusInsufficientStorage, "InsufficientStorage", err, name)
 	case errors.Is(err, store.ErrUnavailable):
 		slog.WarnContext(ctx, "a write failed or has an unknown outcome", "namespace", request.NamespaceValue(ctx), "resource", r.kind.Plural, "name", name, "error", err)
-		answer := r.unavailable("the storage of namespace "+request.NamespaceValue(ctx)+" did not respond; the write may have succeeded: read the object before you repeat it", name)
+		answer := r.unavailable("the storage of namespace "+request.NamespaceValue(ctx)+" did not confirm the write, which may have succeeded; read the object before you repeat the write", name)
 		answer.ErrStatus.Details.RetryAfterSeconds = 0
 		return answer
 	default:
@@ -75,7 +75,7 @@ func (r *resource) status(ctx context.Context, err error, name string) error {
 	case errors.As(err, &tooMany):
 		return r.statusError(http.StatusBadRequest, "TooManyConditions", tooMany, name)
 	case errors.Is(err, store.ErrBadPosition):
-		return apierrors.NewBadRequest("continue: the token does not belong to this list and caller; omit it to list from the start")
+		return apierrors.NewBadRequest("continue: the token cannot be used any more, for example because the site was moved to another storage; omit it to list from the start")
 	case errors.Is(err, store.ErrNotReady), errors.Is(err, store.ErrMoving), errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrQueryTimeout), errors.Is(err, access.ErrUnavailable):
 		namespace := request.NamespaceValue(ctx)
 		slog.WarnContext(ctx, "cannot read or write the records of a site now", "namespace", namespace, "resource", r.kind.Plural, "name", name, "error", err)

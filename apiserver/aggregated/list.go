@@ -84,7 +84,7 @@ func (r *resource) checkVersion(options *internalversion.ListOptions) error {
 		return apierrors.NewBadRequest("resourceVersion cannot be combined with continue; omit resourceVersion")
 	case match == metav1.ResourceVersionMatchExact, match == "" && options.Limit > 0: // a limit alone means Exact, as in kube-apiserver
 		return apierrors.NewResourceExpired(fmt.Sprintf(
-			"%s of an earlier time are not kept: list without resourceVersion, or with resourceVersionMatch=NotOlderThan", r.kind.Plural))
+			"earlier states of %s are not kept: list without resourceVersion, or with resourceVersionMatch=NotOlderThan", r.kind.Plural))
 	default:
 		return nil
 	}

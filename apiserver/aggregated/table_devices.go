@@ -14,7 +14,7 @@ var deviceTable = table{
 	{name: "Model", wide: true, cell: one[primitive]("modelNumber"), description: "The manufacturer's number of the model."},
 	{name: "Patient", wide: true, cell: one[reference]("patient"), description: "The patient to whom the device is attached."},
 	{name: "Location", wide: true, cell: one[reference]("location"), description: "The location of the device."},
-	{name: "Owner", wide: true, cell: one[reference]("owner"), description: "The organization that answers for it."},
+	{name: "Owner", wide: true, cell: one[reference]("owner"), description: "The organization that is responsible for the device."},
 	{name: "Expires", wide: true, cell: one[primitive]("expirationDate"), description: "The date until which the device may be used."},
 }
 
@@ -24,7 +24,7 @@ var deviceDefinitionTable = table{
 	{name: "Manufacturer", cell: either(one[primitive]("manufacturerString"), one[reference]("manufacturerReference")), description: "The manufacturer of the device."},
 	{name: "Model", cell: one[primitive]("modelNumber"), description: "The manufacturer's number of the model."},
 	{name: "Versions", wide: true, cell: all[primitive]("version"), description: "The available versions of the device."},
-	{name: "Owner", wide: true, cell: one[reference]("owner"), description: "The organization that answers for it."},
+	{name: "Owner", wide: true, cell: one[reference]("owner"), description: "The organization that is responsible for the device."},
 }
 
 var deviceMetricTable = table{

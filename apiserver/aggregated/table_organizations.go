@@ -18,25 +18,25 @@ var organizationTable = table{
 }
 
 var organizationAffiliationTable = table{
-	{name: "Organization", cell: one[reference]("organization"), description: "Where the role is available."},
+	{name: "Organization", cell: one[reference]("organization"), description: "The organization for which the role is performed."},
 	{name: "Participant", cell: one[reference]("participatingOrganization"), description: "The organization that has the role."},
 	{name: "Code", cell: first[codeableConcept]("code"), description: "The first role."},
 	activeColumn,
 	{name: "Specialty", wide: true, cell: all[codeableConcept]("specialty"), description: "The specialties in the role."},
-	{name: "Network", wide: true, cell: all[reference]("network"), description: "The networks in which the role is played."},
-	{name: "Period", wide: true, cell: one[period]("period"), description: "From when to when."},
+	{name: "Network", wide: true, cell: all[reference]("network"), description: "The networks in which the role is performed."},
+	{name: "Period", wide: true, cell: one[period]("period"), description: "The period in which the role applies."},
 }
 
 var practitionerRoleTable = table{
 	{name: "Practitioner", cell: one[reference]("practitioner"), description: "The practitioner who has the role."},
-	{name: "Organization", cell: one[reference]("organization"), description: "Where the role is available."},
+	{name: "Organization", cell: one[reference]("organization"), description: "The organization in which the practitioner has the role."},
 	{name: "Code", cell: first[codeableConcept]("code"), description: "The first role."},
 	{name: "Specialty", cell: first[codeableConcept]("specialty"), description: "The first specialty."},
 	activeColumn,
 	{name: "Location", wide: true, cell: all[reference]("location"), description: "The places of work."},
 	{name: "Service", wide: true, cell: all[reference]("healthcareService"), description: "The services that are provided."},
 	wide(phoneColumn),
-	{name: "Period", wide: true, cell: one[period]("period"), description: "From when to when."},
+	{name: "Period", wide: true, cell: one[period]("period"), description: "The period in which the role applies."},
 }
 
 var healthcareServiceTable = table{

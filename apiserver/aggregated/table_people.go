@@ -11,9 +11,9 @@ import (
 // R4 patient.html, person.html, practitioner.html, relatedperson.html.
 
 var (
-	fullNameColumn  = column{name: "Full Name", cell: personName, description: "The name, as people know it: the text of the official name, or of the first, else its given and family names."}
-	familyColumn    = column{name: "Family", cell: family, description: "The family name: of the official name, else of the first."}
-	givenColumn     = column{name: "Given", cell: given, description: "The given names of the official name, else of the first name; without family and given names, the text of that name."}
+	fullNameColumn  = column{name: "Full Name", cell: personName, description: "The text of the official name, or else its given and family names. Without an official name, the first element of name is shown."}
+	familyColumn    = column{name: "Family", cell: family, description: "The family name of the official name or, without one, of the first element of name."}
+	givenColumn     = column{name: "Given", cell: given, description: "The given names of the official name or, without one, of the first element of name. If that element has neither given nor family names, its text."}
 	birthDateColumn = column{name: "Birthdate", cell: one[primitive]("birthDate"), description: "The date of birth: a day, a month or a year."}
 	activeColumn    = column{name: "Active", cell: one[primitive]("active"), description: "Whether the record is in use."}
 	genderColumn    = column{name: "Gender", cell: one[primitive]("gender"), description: "The administrative gender."}
@@ -30,7 +30,7 @@ func wide(c column) column {
 var patientTable = table{
 	fullNameColumn,
 	{name: "Species", cell: animal("species"), description: "The species, from the extension patient-animal."},
-	{name: "Owner", cell: owner, description: "Of an animal: the contact with the relationship owner, else the first contact."},
+	{name: "Owner", cell: owner, description: "For an animal, the contact with the relationship owner, else the first contact with a name or an organization."},
 	birthDateColumn,
 	activeColumn,
 	wide(familyColumn),

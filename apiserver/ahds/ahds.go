@@ -47,7 +47,9 @@ type DataStore struct {
 	// Audit is the audit log of the site.
 	Audit audit.Sink
 	// Store contains the records that the caller may see. It is nil while the storage is not open.
-	Store         store.Restricted
+	Store store.Restricted
+	// WebhookEvents and Webhooks store the custom resources of the site. If one of them or Privileged
+	// is nil, operations of ResourceGroup fail with 503.
 	WebhookEvents ResourceStore
 	Webhooks      WebhookStore
 	// Deliveries is the log of deliveries to webhooks. It is nil while the storage is not open.
@@ -104,7 +106,8 @@ type Config struct {
 	Now func() time.Time
 }
 
-// New returns the handler of /site/{siteId}/ahds/v1 and all paths below it.
+// New returns the handler of /site/{siteId}/ahds/v1 and all paths below it. It returns an error if a
+// required field of config is nil.
 func New(config Config) (http.Handler, error) {
 	if config.Admit == nil || config.Find == nil || config.Authorizer == nil || config.HoldKeys == nil || config.FeedKeys == nil || config.Cursors == nil {
 		return nil, errors.New("create the AHDS facade: Admit, Find, Authorizer, HoldKeys, FeedKeys and Cursors are required")

@@ -22,9 +22,9 @@ import (
 )
 
 const (
-	// MaxEvents is the maximum number of events of a request at a Site that does not set
-	// limits.maxEventsPerRequest, and the largest maximum that a Site can set. A request with more is
-	// answered with 400.
+	// MaxEvents is the default of limits.maxEventsPerRequest of a Site, the maximum number of
+	// events of a request. It is also the largest maximum that a Site can set. A request with more
+	// is answered with 400.
 	MaxEvents = 500
 	// eventResource and eventTypeResource are Kubernetes RBAC resources.
 	eventResource     = "events"

@@ -42,5 +42,5 @@ func IsFacet(param string) bool {
 	return slices.Contains(slot.Facets, param) || slices.Contains(eventgroup.Facets, param)
 }
 
-// Has reports whether a type is one of this facade's records.
+// Has reports whether recordType is the store type of records of this facade.
 func Has(recordType string) bool { return slices.Contains(recordTypes, recordType) }

@@ -54,7 +54,7 @@ func (h *handler) paths() paths {
 	return site
 }
 
-// Routes returns every method at every path of the facade, sorted.
+// Routes returns every method at every path of the facade, sorted by path and method.
 func Routes() []web.Route {
 	var all []web.Route
 	for path, supported := range (&handler{}).paths() {

@@ -100,7 +100,7 @@ func (h *handler) slotChanges(w http.ResponseWriter, r *request) error {
 		Current: []store.TimeRange{{From: endOfTime}}, Count: count, After: at.After,
 	})
 	if errors.Is(err, store.ErrBadPosition) {
-		return invalidCursor("is from before the site was moved to another storage; send the updatedAt of the last change that you have received")
+		return invalidCursor("cannot be used any more, for example because the site was moved to another storage; send the updatedAt of the last change that you have received")
 	}
 	if err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/event"
 )
 
-// CheckStored returns an error if the stored body of a record of this facade, which another site may
-// have written, cannot be read, or if the type is not one of this facade. An empty body is that of
-// a deleted version.
+// CheckStored returns an error if the stored body of a record cannot be decoded, or if recordType is
+// not one of Types. Of an event's body, it checks only that the body is JSON. Another site may have
+// written the body. An empty body is that of a deleted version, and is valid.
 func CheckStored(recordType string, body []byte) error {
 	deleted := len(body) == 0
 	for _, k := range kinds() {

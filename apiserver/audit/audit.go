@@ -22,8 +22,8 @@ var ErrWritten = fmt.Errorf("%w; the write may have succeeded", ErrUnavailable)
 
 // Storage stores the audit entries of one Site. Its methods are safe for concurrent use.
 type Storage interface {
-	// Append stores all entries durably, or returns an error. An entry that is appended again is
-	// stored once.
+	// Append stores all entries durably, or returns an error. Search returns an entry once even if it
+	// was appended again.
 	Append(ctx context.Context, entries []*Entry) error
 	// Search returns the entries that the query selects, newest first. Errors: ErrTooSlow,
 	// store.ErrUnavailable.

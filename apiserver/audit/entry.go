@@ -76,7 +76,7 @@ type Entry struct {
 	// API is fhir, ahds, native or kubernetes.
 	API string `json:"api,omitempty"`
 	// Interaction is the FHIR interaction, such as search-type (R4 http.html). In other APIs it is
-	// the RBAC verb, for example get; in the AHDS API a subresource can follow (list deliveries),
+	// the RBAC verb, for example get. In the AHDS API a subresource can follow (list deliveries),
 	// and in the native API the verb has the prefix native-.
 	Interaction string `json:"interaction,omitempty"`
 	Action      Action `json:"action,omitempty"`
@@ -88,9 +88,9 @@ type Entry struct {
 	// read. No two of them differ only in the case of their ids.
 	Records Records `json:"records,omitempty"`
 	Status  int     `json:"status"`
-	// Rule is what denied the request: token, rbac, or what hides a record that was read for it (the
-	// name of a privacy rule, confidentiality, default or link). Such a request can have succeeded
-	// without the record.
+	// Rule is what denied the request: token or rbac. It can also be what hides a record that was
+	// read for the request: the name of a privacy rule, confidentiality, default or link. Such a
+	// request can have succeeded without the record.
 	Rule string `json:"rule,omitempty"`
 	// BreakGlass reports whether the caller gave a reason for bypassing privacy rules.
 	BreakGlass bool `json:"breakGlass,omitempty"`

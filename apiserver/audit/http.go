@@ -34,10 +34,10 @@ type Fail func(w http.ResponseWriter, r *http.Request, err error)
 // fails with ErrUnavailable unless Settings.Continue is set, and the entry may still be stored later.
 const commitTimeout = 10 * time.Second
 
-// Handler records the requests that next serves. api is Entry.API. If the entries of a request cannot
-// be stored, fail writes the response instead of next, with ErrUnavailable or ErrWritten, unless
-// Settings.Continue is set or the Recorder is concealed. If an outer Handler already records the
-// request, both use the same Recorder, and the inner Handler commits it.
+// Handler records the requests that next serves. api is Entry.API. If the entries of a request
+// cannot be stored, fail writes the response instead of next, with ErrUnavailable or ErrWritten.
+// fail is not called if Settings.Continue is set or the Recorder is concealed. If an outer Handler
+// already records the request, both use the same Recorder, and the inner Handler commits it.
 func (a *Auditor) Handler(api string, next http.Handler, fail Fail) http.Handler {
 	if a == nil {
 		return next

@@ -220,8 +220,9 @@ func (r *Recorder) Parameters(names ...string) {
 	r.entry.Parameters = append(r.entry.Parameters, names...)
 }
 
-// Part returns a context with a new Recorder for one entry of a Bundle. Its audit entries are stored
-// together with those of the whole request.
+// Part returns a context with a new Recorder for one entry of a Bundle. The audit entries of that
+// Recorder are stored together with those of the whole request. Part returns ctx if ctx has no
+// Recorder.
 func Part(ctx context.Context, method string) context.Context {
 	r := From(ctx)
 	if r == nil {

@@ -15,7 +15,7 @@ import (
 // One string for a whole page costs much less memory and time than a string for each record.
 type Records string
 
-// RecordsOf returns the Records in texts, each of which has one or more lines of the form Type/id.
+// RecordsOf joins its arguments, each of which has one or more lines of the form Type/id.
 func RecordsOf(records ...string) Records { return Records(strings.Join(records, "\n")) }
 
 // All yields each record in the form Type/id.

@@ -110,13 +110,13 @@ func LoadSlots(ctx context.Context, send Send, now time.Time, zone *time.Locatio
 		}
 		answer, err := send(ctx, http.MethodPost, "/ahds/v1/availability-slot/generate", body)
 		if err != nil {
-			return fmt.Errorf("make slots: %w", err)
+			return fmt.Errorf("generate slots: %w", err)
 		}
 		var made struct {
 			Data []slot `json:"data"`
 		}
 		if err := json.Unmarshal(answer, &made); err != nil {
-			return fmt.Errorf("make slots: %w", err)
+			return fmt.Errorf("parse the generated slots: %w", err)
 		}
 		if err := book(ctx, send, made.Data, s.Bookings); err != nil {
 			return err

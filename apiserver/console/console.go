@@ -48,8 +48,9 @@ type asset struct {
 }
 
 // New returns a handler that serves the web console to GET and HEAD requests for /console,
-// /site/{id}/console and the paths below both. It passes all other requests to next. A request for a
-// page, which is any path but that of an asset, is also passed to next unless it accepts text/html.
+// /site/{id}/console and the paths below both. It passes all other requests to next. It also passes
+// requests for an unknown path below assets, and for a page unless they accept text/html. A page is
+// any other path but that of an asset.
 func New(find Find, next http.Handler) http.Handler {
 	h := &handler{find: find, next: next, assets: map[string]asset{}}
 	files, err := fs.Sub(dist, "dist")

@@ -31,11 +31,11 @@ type Archive interface {
 	// other than the last one may have fewer or none. after is the next of the previous page, or empty
 	// for the first page. next is empty after the last page. Errors: store.ErrUnavailable.
 	DumpEnded(ctx context.Context, after string, count int) (found []Archived, next string, err error)
-	// RestorePending replaces the pending deliveries of the site. A delivery is due at its NextAttempt,
-	// or at once if that is zero. ordered reports whether a webhook gets the events of a subject one at
-	// a time; of those deliveries, only the first of each subject is due. An engine that cannot restore
-	// deliveries changes nothing. Errors: store.ErrUnavailable, deliveries.ErrPending (Cluster engine,
-	// if there are any to restore).
+	// RestorePending replaces the pending deliveries of the site. A delivery is due at its
+	// NextAttempt, or at once if that is zero. ordered reports whether a webhook gets the events of
+	// a subject one at a time. Of the deliveries to such a webhook, only the first of each subject
+	// is due. An engine that cannot restore deliveries changes nothing. Errors:
+	// store.ErrUnavailable, deliveries.ErrPending (Cluster engine, if there are any to restore).
 	RestorePending(ctx context.Context, backlog Backlog, ordered func(webhook string) bool) error
 	// RestoreEnded adds deliveries that have ended. If a delivery exists, the one that ended later
 	// is kept, but a pending one always stays. The Cluster engine does nothing. Errors:

@@ -48,9 +48,9 @@ const (
 	ReasonTimeout Reason = "timeout"
 	// ReasonConnection means that the connection to the receiver failed or broke.
 	ReasonConnection Reason = "connection"
-	// ReasonCertificate means that the TLS handshake failed, that the receiver's certificate is not
-	// trusted, that the receiver requested a client certificate and then closed the connection, or that
-	// caBundle contains no certificate.
+	// ReasonCertificate means that the TLS handshake failed or the receiver's certificate is not
+	// trusted. It also means that the receiver requested a client certificate and then closed the
+	// connection, or that caBundle contains no certificate.
 	ReasonCertificate Reason = "certificate"
 	// ReasonResolution means that the host name of the webhook's URL could not be resolved.
 	ReasonResolution Reason = "resolution"
@@ -174,11 +174,11 @@ type Log interface {
 
 // Attempter makes attempts. Engines call it for due deliveries and store the Outcome.
 type Attempter interface {
-	// Attempt sends an event to a webhook of the Site. attempts is the number of earlier attempts since
-	// the start of the schedule. Attempt returns after the response or the timeout. It stores nothing,
-	// but may disable the webhook (Outcome.Disable). If it returns an error, the attempt does not count
-	// and the delivery stays due: the webhook's settings or the Envelope cannot be read, or ctx ended.
-	// If ctx ended, the receiver may have the event already.
+	// Attempt sends an event to a webhook of the Site. attempts is the number of earlier attempts
+	// since the start of the schedule. Attempt returns after the response or the timeout. It stores
+	// nothing, but may disable the webhook (Outcome.Disable). It returns an error if the webhook's
+	// settings or the Envelope cannot be read, or if ctx ended. The attempt then does not count,
+	// and the delivery stays due. If ctx ended, the receiver may have the event already.
 	Attempt(ctx context.Context, webhook string, event store.AcceptedEvent, attempts int) (Outcome, error)
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Payload returns the body of the request for an event: its Envelope, in which data has only the
-// members named by fields, or all members if fields is empty. If the event is restricted and cleared
-// is false, data is omitted.
+// Payload returns the body of the request for an event, which is its Envelope. If fields is not
+// empty, data has only the members that fields names. If the event is restricted and cleared is
+// false, data is omitted.
 func Payload(event store.AcceptedEvent, fields []string, cleared bool) ([]byte, error) {
 	return payload(event.Envelope, fields, event.Restricted && !cleared)
 }

@@ -11,11 +11,12 @@ import (
 
 // Tail reads the deliveries of a Site in a stable order.
 type Tail interface {
-	// After returns at most count deliveries of a webhook after a position, the oldest first, with the
-	// Envelopes of their events, and the position to continue from. Deliveries that are added later
-	// come after that position. A client that continues from it therefore misses no delivery of the
-	// log and gets none twice. Redelivering does not change the position of a delivery. For the zero
-	// Position, After returns no deliveries, and a position before all events accepted from now on.
+	// After returns at most count deliveries of a webhook after a position, the oldest first, and
+	// the position to continue from. The deliveries have the Envelopes of their events. Deliveries
+	// that are added later come after that position. A client that continues from it therefore
+	// misses no delivery of the log and gets none twice. Redelivering does not change the position
+	// of a delivery. For the zero Position, After returns no deliveries, and a position before all
+	// events accepted from now on.
 	//
 	// The Envelope of an event is empty if the log has removed it. Errors: store.ErrUnavailable.
 	After(ctx context.Context, webhook string, after Position, count int) (found []Delivery, next Position, err error)

@@ -33,10 +33,10 @@ var ownNetworks = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"),
 }
 
-// NewDialer returns a dialer for public addresses (RFC 6890) and the allowed networks, on any port. A
-// loopback or link-local address is allowed only by a network of such addresses, for example
-// 127.0.0.1/32, and not by a larger network that contains the address. The error for any other
-// address wraps ErrProhibited.
+// NewDialer returns a dialer for public addresses (RFC 6890) and the allowed networks, on any port.
+// A loopback or link-local address is allowed only by a network of such addresses, for example
+// 127.0.0.1/32. A larger network that contains the address does not allow it. The error for any
+// other address wraps ErrProhibited.
 func NewDialer(allowed []netip.Prefix) *net.Dialer {
 	var own []netip.Prefix
 	for _, network := range allowed {

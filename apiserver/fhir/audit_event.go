@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// AuditResource is the RBAC resource that readers of the audit log need the right to list.
+	// AuditResource is the RBAC resource of the audit log. A search of the audit log needs the right
+	// to list this resource.
 	AuditResource = "auditevents"
 	auditEvent    = "AuditEvent"
 
@@ -28,7 +29,8 @@ const (
 
 // AuditLog is the audit log of a site.
 type AuditLog interface {
-	// Search returns at most query.Count entries, newest first. Errors: audit.ErrTooSlow.
+	// Search returns at most query.Count entries, newest first. Errors: audit.ErrTooSlow,
+	// store.ErrUnavailable.
 	Search(ctx context.Context, query audit.Query) ([]audit.Entry, error)
 }
 

@@ -208,7 +208,7 @@ func (h *handler) parseConditional(r *request) (preconditions, search.Query, err
 	values := search.WithoutPresentation(r.query)
 	if len(values) == 0 {
 		return preconditions{}, search.Query{}, search.Errors{{Problem: fmt.Sprintf(
-			"%[1]s %[2]s needs an id in the path (`%[1]s /%[2]s/{id}`), or search criteria for a conditional %[3]s (`%[1]s /%[2]s?identifier={system}|{value}`); the metadata list the search parameters",
+			"%[1]s %[2]s needs an id in the path (`%[1]s /%[2]s/{id}`), or search criteria for a conditional %[3]s (`%[1]s /%[2]s?identifier={system}|{value}`); GET metadata lists the search parameters",
 			r.Method, r.kind.Name, map[string]string{http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method])}}
 	}
 	criteria, err := h.criteria(r, values)

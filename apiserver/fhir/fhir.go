@@ -57,7 +57,8 @@ type Endpoint struct {
 	AuditLog AuditLog
 	// Limiter limits concurrent searches and histories. If it is nil, there is no limit.
 	Limiter *limits.SiteLimiter
-	// Issuer is the OAuth 2 server of the site. It is nil if only the cluster issues tokens.
+	// Issuer is the OAuth 2 server that metadata and the SMART configuration describe. It is nil if
+	// only the cluster issues tokens.
 	Issuer *Issuer
 	// Consoles are the clients with which the console signs people in.
 	Consoles []ConsoleClient

@@ -88,7 +88,7 @@ func (i *importer) add(number int, text []byte) error {
 	}
 	if containsRecord(i.waiting, line) { // the lines of a record keep their order
 		if !i.wait(line) {
-			i.fail(number, &invalidError{code: codeTooManyLines, diagnostics: "this line must follow an earlier line of the same record, which waits for a record to which it refers; too many lines wait, so send this line in another request"})
+			i.fail(number, &invalidError{code: codeTooManyLines, diagnostics: "an earlier line of the same record waits for a record that does not exist yet, and the queue of such lines is full; send this line in another request"})
 		}
 		return nil
 	}

@@ -123,7 +123,7 @@ const (
 	securityServices = "http://terminology.hl7.org/CodeSystem/restful-security-service"
 
 	securityDescription = "All requests but this one and .well-known/smart-configuration carry Authorization: Bearer <token>. " +
-		"What a caller may do is decided per type by the rights to get, list, create, update, patch and delete."
+		"What a caller may do is decided per type by the rights to get, list, create, update, patch, delete and purge."
 	issuerDescription = " Tokens of the issuer that .well-known/smart-configuration describes are accepted."
 	smartDescription  = " With its tokens, SMART on FHIR scopes decide: r for get, s for list and every history, c for create, u for update and patch, d for delete."
 )

@@ -10,7 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Member is a member of a JSON object. RawName is its name as written: in quotes, with escapes.
+// Member is a member of a JSON object. Name is its name without escapes. RawName is the name as
+// written: in quotes, with escapes.
 type Member struct {
 	Name           string
 	RawName, Value jsontext.Value

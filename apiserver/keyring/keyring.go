@@ -83,7 +83,7 @@ func (f *file) ring() [][]byte {
 		}
 	}
 	if err != nil {
-		slog.Error("cannot reload the keys, keeping the previous ones", "file", f.path, "error", err)
+		slog.Error("cannot reload the keys; the previous keys stay in use", "file", f.path, "error", err)
 	}
 	return f.keys
 }

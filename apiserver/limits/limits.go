@@ -1,5 +1,6 @@
-// Package limits limits the rate of requests by Site, by caller and by client address, the number of
-// concurrent searches of a Site, and the number of concurrent requests of a server. It does no I/O.
+// Package limits limits the rate of requests by Site, by caller and by client address. It also
+// limits the number of concurrent searches of a Site and of concurrent requests of a server. It
+// does no I/O.
 package limits
 
 import (

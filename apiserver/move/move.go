@@ -107,10 +107,11 @@ func (c *Copier) Mark(ctx context.Context) (marks Marks, err error) {
 	return marks, err
 }
 
-// RunChanged makes a pass of the records that have changed in either storage since the marks. A change
-// in the target may be a copy by an earlier pass. RunChanged returns the marks for the next call. If
-// all records were compared since the marks, and the source no longer changes, both storages are the
-// same after a pass that copied and removed nothing. Errors: those of Run and of store.ChangeLog.
+// RunChanged makes a pass of the records that have changed in either storage since the marks. A
+// change in the target may be a copy by an earlier pass. RunChanged returns the marks for the next
+// call. A pass that copied and removed nothing shows that both storages are the same, if all
+// records were compared since the marks and the source no longer changes. Errors: those of Run and
+// of store.ChangeLog.
 func (c *Copier) RunChanged(ctx context.Context, since Marks) (Pass, Marks, error) {
 	next, err := c.Mark(ctx)
 	if err != nil {
@@ -262,7 +263,7 @@ func (r *run) flush(ctx context.Context) error {
 		r.changed = r.changed[n:]
 		for _, key := range again {
 			if attempts[key]++; attempts[key] > maxAttempts {
-				return fmt.Errorf("copy %s/%s: other records of the target storage still hold its claims after %d attempts: %w", key.Type, key.ID, maxAttempts, store.ErrUnavailable)
+				return fmt.Errorf("copy %s/%s: its claims or its history still conflict with the target storage after %d attempts: %w", key.Type, key.ID, maxAttempts, store.ErrUnavailable)
 			}
 			r.changed = append(r.changed, difference{key: key})
 		}
@@ -301,10 +302,11 @@ func (r *run) purgeKey(ctx context.Context, key store.Key) error {
 	return r.purge(ctx, head)
 }
 
-// IsPurged reports whether a storage has purged a record whose head another storage has. It is true if
-// the storage has no record with the key, or if the oldest version that it has was created after the
-// newest version of head was written. In a storage that has dropped the oldest versions, a record that
-// was deleted and created again therefore also counts as purged. Errors: those of store.Archive.Dump.
+// IsPurged reports whether a storage has purged a record whose head another storage has. It is true
+// if the storage has no record with the key, or if the oldest version there was created after the
+// newest version of head was written. In a storage that has dropped the oldest versions, a record
+// that was deleted and created again therefore also counts as purged. Errors: those of
+// store.Archive.Dump.
 func IsPurged(ctx context.Context, storage Storage, head *store.Dumped) (bool, error) {
 	page, err := storage.Dump(ctx, store.DumpQuery{Keys: []store.Key{head.Key}, MaxRecords: 1, MaxBytes: batchBytes})
 	if err != nil {

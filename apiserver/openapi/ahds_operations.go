@@ -148,7 +148,10 @@ func (d *description) addAHDS() {
 			op.Parameters = append(op.Parameters, parameter{Name: p.Name, In: "query", Schema: p.Schema})
 		}
 		op.Parameters = append(op.Parameters, c.header(described.headers...)...)
-		if r.Right.Verb == "" && !r.Public {
+		switch {
+		case r.Public:
+			op.Description = "Needs no bearer token: the parameter token gives access, also at a hidden site."
+		case r.Right.Verb == "":
 			op.Description = "Needs a valid token, but no access right."
 		}
 		c.addErrors(&op, r, described.errors, ahdsError)

@@ -298,3 +298,21 @@ func TestDocumentsOfSites(t *testing.T) {
 	}
 	t.Logf("%d bytes", len(one.JSON))
 }
+
+// TestExceptions checks operations that differ from those with the same parameters, rights or errors.
+func TestExceptions(t *testing.T) {
+	paths := document(t)["paths"].(map[string]any)
+	operationOf := func(path, method string) map[string]any { return paths[path].(map[string]any)[method].(map[string]any) }
+
+	if got := operationOf("/ahds/v1/availability-slot.ics", "get")["description"]; got != "Needs no bearer token: the parameter token gives access, also at a hidden site." {
+		t.Errorf("the calendar: got the description %q", got)
+	}
+	if _, there := operationOf("/fhir", "post")["responses"].(map[string]any)["501"]; !there {
+		t.Error("a Bundle: want a response 501, for a transaction on a storage that is not atomic")
+	}
+	for _, each := range operationOf("/fhir/AuditEvent", "get")["parameters"].([]any) {
+		if p := each.(map[string]any); p["name"] == "_count" && strings.Contains(p["description"].(string), "0 returns only the total") {
+			t.Error("the audit log: _count has the description of searches, but must be at least 1")
+		}
+	}
+}

@@ -63,7 +63,8 @@ func auditParameters(c components, _ web.Route) []parameter {
 		all = append(all, parameter{Name: p, In: "query", Schema: text})
 	}
 	count := resultParameters["_count"]
-	count.Name, count.In, count.Schema = "_count", "query", schema.JSON{"type": "integer", "minimum": 1}
+	count.Name, count.In, count.Schema = "_count", "query", schema.JSON{"type": "integer", "minimum": 1, "default": search.DefaultCount}
+	count.Description = "The number of entries on a page, at most 1000. Without it, a response in NDJSON has all entries."
 	return append(append(all, count), c.query("_format", "_page_token", "_pretty")...)
 }
 

@@ -42,7 +42,7 @@ var (
 // interactions describe the operations of the FHIR API by method and pattern.
 var interactions = map[string]interaction{
 	"GET /":                                {"search", "Search several types", result(search.KindSearch), nil, answer("200", "The matches", "Searchset"), costErrors},
-	"POST /":                               {"bundle", "Process a batch or a transaction", prefer, resourceBody("Bundle"), answer("200", "The responses to the entries", "Bundle"), writeErrors},
+	"POST /":                               {"bundle", "Process a batch or a transaction", prefer, resourceBody("Bundle"), answer("200", "The responses to the entries", "Bundle"), slices.Concat(writeErrors, []string{"501"})},
 	"OPTIONS /":                            {"options", "Read the capabilities", query("mode", "_summary", "_elements", "_format", "_pretty"), nil, capabilityStatement, nil},
 	"GET /metadata":                        {"metadata", "Read the capabilities", query("mode", "_summary", "_elements", "_format", "_pretty"), nil, capabilityStatement, nil},
 	"GET /.well-known/smart-configuration": {"smartConfiguration", "Read the SMART configuration", query("_format", "_pretty"), nil, plain("200", "The configuration of the Site's issuer", "SMARTConfiguration"), nil},

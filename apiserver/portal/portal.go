@@ -1,6 +1,7 @@
-// Package portal serves the pages and documents that explain the APIs to people and programs: the
-// landing page of a site, its OpenAPI document, the API reference made from it, and a page for each
-// code of errors. Everything is embedded, and nothing is loaded from other servers.
+// Package portal serves the pages and documents that explain the APIs to people and programs. These
+// are the landing page of a site, its OpenAPI document, the API reference made from that document,
+// and a page for each code of errors. Everything is embedded, and nothing is loaded from other
+// servers.
 package portal
 
 import (

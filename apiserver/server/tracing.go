@@ -25,9 +25,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Tracing exports spans to an OpenTelemetry collector: spans of requests of clients, and of the
-// requests to kube-apiserver and the SQL statements that a client request causes. A nil *Tracing does
-// nothing.
+// Tracing exports spans to an OpenTelemetry collector. The spans are of requests of clients, and of
+// the requests to kube-apiserver and the SQL statements that a client request causes. A nil
+// *Tracing does nothing.
 type Tracing struct{ provider *sdktrace.TracerProvider }
 
 // StartTracing starts the export if the environment variable OTEL_EXPORTER_OTLP_ENDPOINT or
@@ -135,8 +135,8 @@ func hasKnownMethod(r *http.Request) bool {
 	}
 }
 
-// Statements returns a tracer of SQL statements. The spans do not contain the arguments of
-// statements, because arguments contain data of records.
+// Statements returns a tracer of SQL statements, or nil if t is nil. The spans do not contain the
+// arguments of statements, because arguments contain data of records.
 func (t *Tracing) Statements() pgx.QueryTracer {
 	if t == nil {
 		return nil

@@ -74,7 +74,7 @@ func (s *Sites) awaitConnections(ctx context.Context) {
 		return true, nil
 	})
 	if err != nil && ctx.Err() == nil {
-		slog.WarnContext(ctx, "starting although the connection Secret of at least one site is missing; such a site is not served until the controller stores its Secret", "site", missing, "error", err)
+		slog.WarnContext(ctx, "starting before the connection Secrets of all sites were found; a site without one is not served until the controller stores it", "site", missing, "error", err)
 	}
 }
 

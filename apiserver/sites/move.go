@@ -223,7 +223,7 @@ func (m *mover) openOther(ctx context.Context, object *sitesv1.SiteMove) (opened
 	}
 	connection, there := m.sites.namedConnection(ctx, m.held, secret)
 	if !there {
-		return nil, nil, fmt.Errorf("there is no Secret %s/%s with a valid connection for this Site; the status of the SiteMove says why the controller has not written it: %w", m.sites.options.Namespace, secret, store.ErrUnavailable)
+		return nil, nil, fmt.Errorf("there is no Secret %s/%s with a valid connection for this Site; the status of the SiteMove may have the reason: %w", m.sites.options.Namespace, secret, store.ErrUnavailable)
 	}
 	db, err := m.sites.databases.openLocked(ctx, m.held.key, connection, lockOf(object))
 	if errors.Is(err, postgres.ErrLocked) {
@@ -288,7 +288,7 @@ func awaitClock(ctx context.Context, target store.Store, newest time.Time) error
 			return nil
 		}
 		if sleep(ctx, 50*time.Millisecond); ctx.Err() != nil {
-			return ctx.Err()
+			return fmt.Errorf("wait until the clock of the target storage, %s, passes the newest version, %s: %w", at.Format(time.RFC3339Nano), newest.Format(time.RFC3339Nano), ctx.Err())
 		}
 	}
 }

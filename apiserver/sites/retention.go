@@ -46,9 +46,9 @@ func setRetention(opened store.Store, retention store.Retention) {
 	}
 }
 
-// DeliveryRetention returns how long the failed and undelivered deliveries of the etcd-backed Site in a
-// namespace that has the site key are kept. It returns 0, which means the default of 7 days, if the Site
-// does not set a retention of deliveries, or if there is no such Site.
+// DeliveryRetention returns how long the failed and undelivered deliveries of the etcd-backed Site
+// in a namespace that has the site key are kept. If the Site does not set a retention of
+// deliveries, or if there is no such Site, it returns 0. This means the default of 7 days.
 func (s *Sites) DeliveryRetention(namespace, key string) time.Duration {
 	site, served := s.InNamespace(namespace)
 	if !served || site.key != key {

@@ -125,7 +125,8 @@ func New(config *rest.Config, options Options) (*Sites, error) {
 }
 
 // Run watches Sites until ctx ends. It calls started once, when it knows all existing Sites and has
-// the connections of those in Postgres, or has waited 30 s for the connections.
+// the connections of those in Postgres. After 30 s, it calls started even without these
+// connections.
 func (s *Sites) Run(ctx context.Context, started func()) error {
 	synced := []toolscache.InformerSynced{}
 	for _, object := range []client.Object{&sitesv1.SiteClass{}, &sitesv1.Site{}, &sitesv1.SiteClaim{}, &corev1.Secret{}} {

@@ -18,12 +18,12 @@ func nearLimit(stats store.Stats, current *metav1.Condition) *metav1.Condition {
 	}
 	share := max(percent(stats.Records, stats.MaxRecords), percent(stats.Bytes, stats.MaxBytes))
 	isNear := current != nil && current.Status == metav1.ConditionTrue
-	message := fmt.Sprintf("The Site stores %d of %d records and %d of %d bytes", stats.Records, stats.MaxRecords, stats.Bytes, stats.MaxBytes)
+	message := fmt.Sprintf("The Site stores %d of %d records and %d of %d bytes.", stats.Records, stats.MaxRecords, stats.Bytes, stats.MaxBytes)
 	switch {
 	case share >= 80 || isNear && share >= 75:
 		return &metav1.Condition{
 			Type: sitesv1.ConditionStorageNearLimit, Status: metav1.ConditionTrue, Reason: "NearLimit",
-			Message: message + ". At a limit, writes that need more room are refused, and deletes are not. To store more, raise maxRecords or maxSize in spec.storage.cluster.",
+			Message: message + " At a limit, writes that need more room are refused, and deletes are not. To store more, raise maxRecords or maxSize in spec.storage.cluster.",
 		}
 	case current != nil:
 		return &metav1.Condition{

@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 // errPermanent ends a test that fails in the same way however often it is repeated.
-var errPermanent = errors.New("repeating it would not help")
+var errPermanent = errors.New("repeating the step would not help")
 
 // refusals are the statuses of responses that stay the same for the same request. Other statuses can
 // change while an installation starts: a Site (404) or a right (403) reaches the replicas one by one,

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Archive dumps the records of one engine and restores them in another, with everything that is
-// stored of them. It does not apply privacy rules and makes no events. Engines implement Archive in
-// addition to Store.
+// Archive dumps the records of one engine and restores them in another, with all their stored data.
+// It does not apply privacy rules and makes no events. Engines implement Archive in addition to
+// Store.
 type Archive interface {
 	// Dump returns a page of records with all their versions, tombstones included, ordered by type
 	// and then by the bytes of the id in lower case. It leaves out jobs. All versions of a record are
@@ -108,8 +108,8 @@ type Restored struct {
 	Err error
 }
 
-// DivergedError means that two histories of a record cannot be merged: the stored record has a version
-// that the record to restore lacks, or has with other content or times. It also means that the stored
+// DivergedError means that two histories of a record cannot be merged. Either the stored record has
+// a version that the record to restore lacks, or has with other content or times. Or the stored
 // record is newer, and lacks the newest version of the record to restore.
 type DivergedError struct {
 	Key Key
@@ -154,7 +154,7 @@ var (
 // *InvalidDumpError.
 func (d *Dumped) Check() error {
 	if d.Key.Type == "" || d.Key.ID == "" || d.Key.Type == JobType {
-		return &InvalidDumpError{"type", "and id must not be empty, and the type must not be that of export jobs"}
+		return &InvalidDumpError{"type", "and id must not be empty, and the type must not be BulkExport, the type of export jobs"}
 	}
 	if len(d.Versions) == 0 {
 		return &InvalidDumpError{"versions", "must have at least one version"}
@@ -185,7 +185,7 @@ func CheckVersion(versions []Record, i int) error {
 func CheckClaim(claims []Claim, i int) error {
 	claim := &claims[i]
 	if claim.Line == "" || !claim.From.IsZero() && !claim.Until.IsZero() && !claim.From.Before(claim.Until) {
-		return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "must have a line, and from must be before until"}
+		return &InvalidDumpError{fmt.Sprintf("claims[%d]", i), "must have a member line that is not empty, and from must be before until if both are set"}
 	}
 	return nil
 }
@@ -216,8 +216,10 @@ func checkDumped(before, v *Record) (member, problem string) {
 		return "", ""
 	case !before.Deleted && !v.Created.Equal(before.Created):
 		return "created", "must be that of the version before, unless the version before is deleted"
-	case before.Deleted && (v.Deleted || v.Created.Before(before.Updated)):
-		return "created", "must not be before the deletion of the version before, and a version after a deletion must not be deleted"
+	case before.Deleted && v.Deleted:
+		return "deleted", "must not be true if the version before is deleted too"
+	case before.Deleted && v.Created.Before(before.Updated):
+		return "created", "must not be before updated of the version before, which is a deletion"
 	}
 	return "", ""
 }

@@ -128,7 +128,8 @@ type RefersAround struct {
 	Above bool
 }
 
-// Near holds if the Point.Distance of a point of the parameter from Center is at most Meters.
+// Near holds if the distance (Point.Distance) between Center and a point of the parameter is at
+// most Meters.
 type Near struct {
 	Param  string
 	Center Point

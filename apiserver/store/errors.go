@@ -17,7 +17,8 @@ var (
 	ErrMoving = errors.New("the site is being moved to another storage")
 	// ErrNotReady means that the search index of the site is still being built.
 	ErrNotReady = errors.New("the search index of the site is being built; retry later")
-	// ErrNotAtomic means that the engine cannot write several records atomically (Store.Atomic).
+	// ErrNotAtomic means that the engine cannot write several records atomically (Store.Atomic). The
+	// Write has several operations, or an operation with Requires or Unreferenced.
 	ErrNotAtomic = errors.New("this storage cannot write several records atomically")
 	// ErrQueryTimeout means that a query exceeded the time, the memory or the number of arguments that
 	// the engine allows.
@@ -81,10 +82,9 @@ func (e *IDTakenError) Error() string {
 
 // ClaimError means that another record holds a claim that overlaps a claim of the operation.
 type ClaimError struct {
-	// Claim is the claim of the operation.
+	// Claim is the claim that the other record holds. It is on the same line as the operation's claim.
 	Claim Claim
-	// Holder is the record that holds a claim that overlaps Claim. It is zero if that record is hidden
-	// from the caller.
+	// Holder is the record that holds Claim. It is zero if that record is hidden from the caller.
 	Holder Key
 }
 
@@ -97,7 +97,8 @@ func (e *ClaimError) Error() string {
 
 // MissingReferenceError means that records in Op.Requires are not live, or are in Op.Unseen.
 type MissingReferenceError struct {
-	// Key is the record of the operation. Missing are the records that are not live.
+	// Key is the record of the operation. Missing are the records that are not live, or are in
+	// Op.Unseen.
 	Key     Key
 	Missing []Key
 }

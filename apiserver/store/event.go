@@ -30,13 +30,14 @@ type Event struct {
 // makes the deliveries of the event. Offsets are in bytes of JSON.
 type Envelope struct {
 	JSON []byte
-	// SequenceOffset is the offset of the sequence of the event, in decimal digits.
+	// SequenceOffset is the offset at which Fill inserts the sequence of the event, as a decimal
+	// number.
 	SequenceOffset int
-	// TimeOffsets are the offsets of the time of the write, in ascending order. Each is between two
-	// quotation marks.
+	// TimeOffsets are the offsets at which Fill inserts the time of the write, in ascending order.
+	// Each is between two quotation marks.
 	TimeOffsets []int
-	// VersionOffset is the offset of the version of the record, in decimal digits. It is 0 if the
-	// text does not contain the version.
+	// VersionOffset is the offset at which Fill inserts the version of the record, as a decimal
+	// number. It is 0 if the text does not contain the version.
 	VersionOffset int
 }
 

@@ -7,7 +7,7 @@ type Extractor interface {
 	// differ in any record has a higher version than all earlier releases. API servers reindex a
 	// site whose stored index was made with a lower version.
 	Version() int64
-	// Extract returns the searchable values of a record.
+	// Extract returns the searchable values of a record, and its Mentions.
 	Extract(recordType string, body []byte) []IndexValue
 	// References returns those results of Extract whose Value is a Reference.
 	References(recordType string, body []byte) []IndexValue

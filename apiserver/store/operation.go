@@ -38,8 +38,8 @@ type Op struct {
 	// Unseen are those of Requires that count as not live, because the caller must not learn whether
 	// they are.
 	Unseen []Key
-	// Unreferenced makes a Delete or a Purge fail if, when the Write is done, a live record has a
-	// Reference or a Mention of the removed one. It has no effect if there is nothing to remove.
+	// Unreferenced makes a Delete or a Purge fail if a live record has a Reference or a Mention of the
+	// removed record when the Write is done. It has no effect if there is nothing to remove.
 	Unreferenced bool
 	// Erase makes a Purge also remove the events about the record and their deliveries, pending
 	// deliveries included. The events about the record are those whose Subject is its type and id,

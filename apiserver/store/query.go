@@ -100,9 +100,9 @@ type Query struct {
 	Skip int
 	// Total selects when the page has the number of all matches. The zero value is TotalWhenFree.
 	Total TotalMode
-	// MaxLag, if not 0, accepts a page that misses writes that were acknowledged up to MaxLag before the
-	// search, so that a read replica of the database may answer. Page.Lag has the lag of the page. An
-	// engine ignores MaxLag if it has no read replicas, if Consistent is set, or if ByTime is true.
+	// MaxLag, if not 0, lets a read replica of the database answer. The page may then miss writes that
+	// were acknowledged up to MaxLag before the search. Page.Lag has the lag of the page. An engine
+	// ignores MaxLag if it has no read replicas, if Consistent is set, or if ByTime is true.
 	MaxLag time.Duration
 	// Includes select related records to return with the page.
 	Includes []Include
@@ -110,8 +110,8 @@ type Query struct {
 	// are left out and Page.IncludedCut is set. With 0, no record is included.
 	MaxIncluded int
 	// Consistent makes the page as fresh as Get: it sees all writes that any replica acknowledged
-	// before the call. An engine whose replicas see each other's writes with a delay waits for them,
-	// and reads the metadata of all records of the site to know what to wait for.
+	// before the call. An engine whose replicas see each other's writes with a delay waits for these
+	// writes. To know what to wait for, it reads the metadata of all records of the site.
 	Consistent bool
 }
 
@@ -175,8 +175,8 @@ type HistoryQuery struct {
 	After Position
 }
 
-// UnknownTotal is the Page.Total of a query with TotalNone, and of a query with TotalWhenFree if
-// it has After, or if counting would have been too costly for the engine.
+// UnknownTotal is the Page.Total of a query with TotalNone. It is also that of a query with
+// TotalWhenFree if the query has After, or if counting would have been too costly for the engine.
 const UnknownTotal int64 = -1
 
 // Page is one page of results.

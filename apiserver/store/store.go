@@ -25,29 +25,30 @@ type Store interface {
 	// exact. The history of one record is as fresh as Get.
 	//
 	// The history of several records is as fresh as Search. It has only versions from before the
-	// watermark: the start of the oldest write that is in progress when the first page is read, or
-	// the time of that read if there is none. A client that polls with Since set to the newest time
-	// it received therefore misses no version. In an engine whose replicas see each other's writes
-	// with a delay, this holds for a client that polls one replica, and for writes by that replica.
+	// watermark. The watermark is the start of the oldest write that is in progress when the first
+	// page is read. If no write is in progress, it is the time of that read. A client that polls with
+	// Since set to the newest time it received therefore misses no version. In an engine whose
+	// replicas see each other's writes with a delay, this holds only for the writes of the replica
+	// that the client polls.
 	//
 	// Errors: ErrNotFound (only for the history of one record; a deleted record has a history),
 	// ErrNotReady (only for the history of several records, or with Access), ErrBadPosition,
 	// ErrQueryTimeout, ErrUnavailable.
 	History(ctx context.Context, query HistoryQuery) (Page, error)
 
-	// Search returns the live records that match. With Query.MaxLag, it may miss writes of up to MaxLag
-	// before the call. Without MaxLag, it sees all writes that this replica has acknowledged. It sees
-	// the writes of other replicas after at most a second while the storage is available, or at once
-	// with Query.Consistent. If Query.ByTime is true, it returns only records updated before the
-	// watermark. Errors: ErrNotReady, ErrBadPosition, *AmbiguousError, *TooManyConditionsError,
-	// ErrQueryTimeout, ErrUnavailable.
+	// Search returns the live records that match. With Query.MaxLag, it may miss writes that were
+	// acknowledged up to MaxLag before the call. Without MaxLag, it sees all writes that this replica
+	// has acknowledged. It sees the writes of other replicas after at most a second while the storage
+	// is available, or at once with Query.Consistent. If Query.ByTime is true, it returns only records
+	// updated before the watermark. Errors: ErrNotReady, ErrBadPosition, *AmbiguousError,
+	// *TooManyConditionsError, ErrQueryTimeout, ErrUnavailable.
 	Search(ctx context.Context, query Query) (Page, error)
 
-	// Watermark returns a time before which all versions are complete: a History or Search that begins
-	// afterwards sees every version from before it, and no further write has a time before it. It is
-	// later than the writes that this replica has acknowledged, unless a write that began before them is
-	// still in progress. In an engine whose replicas see each other's writes with a delay, the time is
-	// valid only for reads from this replica, and for writes by this replica (see History). Errors:
+	// Watermark returns the time up to which all histories are complete. A History or Search that
+	// begins afterwards sees every version from before that time, and no further write has an earlier
+	// time. The watermark is later than the writes that this replica has acknowledged, unless a write
+	// that began before them is still in progress. In an engine whose replicas see each other's writes
+	// with a delay, it is valid only for reads and writes by this replica (see History). Errors:
 	// ErrUnavailable.
 	Watermark(ctx context.Context) (time.Time, error)
 
@@ -72,16 +73,16 @@ type Store interface {
 // returns *IDTakenError. Its Stats counts all records.
 type Restricted interface {
 	Store
-	// Digest identifies what the caller may see of the record types. A Position must be used only with the
-	// digest under which it was made: a position from another view could reveal hidden records.
-	// Errors: those of the lookup of the caller's rights.
+	// Digest returns a text that identifies what the caller may see of the record types. A Position
+	// must be used only with the digest under which it was made: with another digest, the Position
+	// could reveal hidden records. Errors: those of the lookup of the caller's rights.
 	Digest(recordTypes []string) (string, error)
 	// Hidden returns those of the keys whose records exist but are hidden from the caller. Errors:
 	// those of the lookup of the caller's rights, ErrUnavailable.
 	Hidden(ctx context.Context, keys []Key) ([]Key, error)
 	// CheckWrite returns the error with which Write would refuse one operation because of the caller's
-	// rights, without writing. current is the record as Get returned it to the caller, nil if Get found
-	// none. The preconditions of the operation are not checked. Errors: those of Write.
+	// rights, without writing. current is the record as Get returned it to the caller, or nil if Get
+	// found none. The preconditions of the operation are not checked. Errors: those of Write.
 	CheckWrite(op Op, current *Record) error
 }
 

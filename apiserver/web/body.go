@@ -14,9 +14,9 @@ import (
 // TooLargeError is returned for a request body, or a line of one, that exceeds the limit of the site or
 // of the API.
 type TooLargeError struct {
-	// Limit is the maximum size of a body in bytes.
+	// Limit is the maximum size in bytes: of the body or, if Line is true, of a line.
 	Limit int64
-	// Line is true if a line of the body exceeds the limit, not the body.
+	// Line is true if a line of the body exceeds the limit. Otherwise the whole body exceeds it.
 	Line bool
 }
 

@@ -71,8 +71,9 @@ func (e *NotAcceptableError) Error() string {
 
 // MediaTypeError is returned for a request body whose Content-Type is not supported.
 type MediaTypeError struct {
+	// Problem is the error message.
 	Problem string
-	// Supported are the media types that the path supports.
+	// Supported are the media types that the path supports. An error of ParseContentType has them.
 	Supported []string
 }
 

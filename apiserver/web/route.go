@@ -51,7 +51,8 @@ type Route struct {
 	// Right is the right that the route requires. If Right.Verb is empty, the operation itself
 	// decides which rights it requires.
 	Right access.Action
-	// Public is true if the route needs no bearer token.
+	// Public is true if the route needs no bearer token. Some public routes need one at a hidden
+	// site.
 	Public bool
 }
 

@@ -49,8 +49,9 @@ func (w *Webhooks) Create(ctx context.Context, resource webhook.Resource) (made 
 }
 
 // Rotate implements ahds.WebhookStore. Rotate calls check, creates the new Secret, and calls check
-// again with the Webhook that it then changes, once more after each conflict with another write. If a
-// later call or the change of the Webhook fails, the new Secret remains unused.
+// again with the Webhook that it then changes. After each conflict with another write, it calls
+// check once more. If a later call or the change of the Webhook fails, the new Secret remains
+// unused.
 func (w *Webhooks) Rotate(
 	ctx context.Context, id string, until time.Time, check func(webhook.Resource) error,
 ) (rotated webhook.Resource, secret string, err error) {

@@ -37,6 +37,9 @@ func (o *keyOptions) open() error {
 			*ring.into = keyring.Derive(o.opened.Page, ring.flag)
 			continue
 		}
+		if ring.file == "" {
+			return fmt.Errorf("--%s must be set", ring.flag)
+		}
 		source, err := keyring.Open(ring.file)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", ring.flag, err)

@@ -69,9 +69,9 @@ func run(ctx context.Context, args []string) error {
 	return s.Run(ctx)
 }
 
-// libraryHandler logs the messages of Kubernetes' libraries, except that managedFields cannot be
-// updated, which is logged for an object that does not fit the schema. This message contains values of
-// the object. The object is validated later, and the response says why it is refused.
+// libraryHandler logs the messages of Kubernetes' libraries, except the message that managedFields
+// cannot be updated. The libraries log it for an object that does not fit the schema, with values of the
+// object. The object is validated later, and the response says why it is refused.
 type libraryHandler struct{ slog.Handler }
 
 // Handle implements slog.Handler.

@@ -29,6 +29,7 @@ func TestServe(t *testing.T) {
 		"both":                             {args: [][]string{facade, certificate, {"--serve=facade,aggregated"}}, want: serveList{serveFacade: true, serveAggregated: true}},
 		"the facade without an address":    {args: [][]string{certificate, {"--serve=aggregated,facade"}}, refusal: "--public-url"},
 		"aggregated without an address":    {args: [][]string{certificate, {"--serve=aggregated"}}, refusal: "--public-url"},
+		"the facade without keys":          {args: [][]string{{"--public-url=https://fhir.example.org"}}, refusal: "--page-token-key-file must be set"},
 		"aggregated without a certificate": {args: [][]string{facade, {"--serve=facade,aggregated"}}, refusal: "--aggregated-tls-cert-file"},
 		"delivery":                         {args: [][]string{{"--serve=delivery"}}, want: serveList{serveDelivery: true}},
 		"delivery and an API":              {args: [][]string{facade, {"--serve=facade,delivery"}}, refusal: "delivery must be the only value"},

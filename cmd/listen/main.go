@@ -72,7 +72,7 @@ func run(args []string) error {
 	signs := cmp.Or(given, signing.NewShared())
 	key, err := signing.ParseKey(signs)
 	if err != nil {
-		return fmt.Errorf("--secret: %w", err)
+		return fmt.Errorf("--secret or $"+secretVariable+": %w", err)
 	}
 	if given == "" {
 		fmt.Println("secret:", signs)

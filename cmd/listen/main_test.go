@@ -18,7 +18,7 @@ func TestArguments(t *testing.T) {
 		"no receiver":  {good[:2], `--forward-to: "" is not an http or https URL`},
 		"no scheme":    {append(good[:2:2], "--forward-to=localhost:3000"), `--forward-to: "localhost:3000" is not an http or https URL`},
 		"an argument":  {append(good[:3:3], "more"), `unexpected argument "more"`},
-		"a bad secret": {append(good[:3:3], "--secret=whsec_short"), "--secret: a shared signing secret must have 24 to 64 bytes"},
+		"a bad secret": {append(good[:3:3], "--secret=whsec_short"), "--secret or $PADDOCK_LISTEN_SECRET: a shared signing secret must have 24 to 64 bytes"},
 		"no token":     {good, "set --token-file or $" + tokenVariable},
 		"no file":      {append(good[:3:3], "--token-file=/nowhere/token"), "read --token-file: "},
 	} {

@@ -1,6 +1,6 @@
 // Package announce records Kubernetes Events about the conditions of Sites, Webhooks and
 // WebhookEvents, so that `kubectl describe` shows when they changed and why. It announces the
-// changes of all programs, because several programs set conditions.
+// changes that any program makes, because several programs set conditions.
 package announce
 
 import (

@@ -50,8 +50,8 @@ func Hashed(obj client.Object) (*unstructured.Unstructured, error) {
 	return config, nil
 }
 
-// Covers reports whether a live object has all fields of the configuration. It ignores fields that
-// kube-apiserver or other clients added.
+// Covers reports whether a live object has all fields of the configuration with the same values. It
+// ignores fields that kube-apiserver or other clients added.
 func Covers(live client.Object, config *unstructured.Unstructured) (bool, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
 	if err != nil {

@@ -55,7 +55,7 @@ func (s *Source) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, e
 		}
 	}
 	if s.current == nil {
-		return nil, fmt.Errorf("there is no certificate in Secret %s yet", s.Secret)
+		return nil, fmt.Errorf("no certificate could be read from Secret %s yet", s.Secret)
 	}
 	return s.current, nil
 }

@@ -171,8 +171,9 @@ func (k *Keeper) write(ctx context.Context, read *corev1.Secret, data map[string
 // reportMalformed records an event, once per resourceVersion of the Secret, and returns an error.
 // Neither contains the key.
 func (k *Keeper) reportMalformed(secret *corev1.Secret, name string) error {
-	const fault = "data.%s is not %d bytes in base64, and API servers cannot start with it. Write a valid key, or delete the Secret " +
-		"to let the controller create one, which invalidates all page tokens, hold tokens and calendar feed URLs"
+	const fault = "data.%s is malformed, and API servers may fail to start with it. A key is %d bytes in base64; in a key ring, " +
+		"its creation time in RFC 3339 can follow. Write a valid value, or delete the Secret to let the controller create one, " +
+		"which invalidates all page tokens, hold tokens and calendar feed URLs"
 	if k.reported != secret.ResourceVersion {
 		k.reported = secret.ResourceVersion
 		k.Recorder.Eventf(secret, nil, corev1.EventTypeWarning, MalformedKey, "Keep", fault, name, size)

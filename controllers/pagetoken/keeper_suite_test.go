@@ -133,7 +133,7 @@ var _ = Describe("The key of page tokens", func() {
 		keeper := newKeeper()
 		for range 3 {
 			err := keeper.Keep(ctx)
-			Expect(err).To(MatchError(ContainSubstring("Secret paddock-system/paddock-page-token-key: data.key is not 32 bytes in base64")))
+			Expect(err).To(MatchError(ContainSubstring("Secret paddock-system/paddock-page-token-key: data.key is malformed")))
 			if malformed != "" {
 				Expect(err).NotTo(MatchError(ContainSubstring(malformed)))
 			}

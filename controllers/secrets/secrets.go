@@ -35,7 +35,7 @@ const (
 // Forbidden returns the message for the owner of a namespace if the controller cannot read its
 // Secrets. operator is the namespace of the controller's ServiceAccount.
 func Forbidden(namespace, operator string) string {
-	return fmt.Sprintf("the controller may not use Secrets of namespace %q. Bind ClusterRole %s to the ServiceAccount of the controller in that namespace: "+
+	return fmt.Sprintf("The controller has no right to use Secrets of namespace %q. Bind ClusterRole %s to the ServiceAccount of the controller in that namespace: "+
 		"kubectl create rolebinding %s --namespace=%s --clusterrole=%s --serviceaccount=%s:paddock-controller",
 		namespace, Role, Role, namespace, Role, operator)
 }

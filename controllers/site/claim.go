@@ -53,7 +53,7 @@ func (r *Reconciler) claim(ctx context.Context, s *scope) (step, error) {
 		}
 		lost = errors.Join(lost, err)
 	}
-	return proceed, errors.Join(fmt.Errorf("claim the siteID and the namespace: the SiteClaim or NamespaceClaim changed during each of %d attempts", claimAttempts), lost)
+	return proceed, errors.Join(fmt.Errorf("the SiteClaim or NamespaceClaim changed during each of %d attempts", claimAttempts), lost)
 }
 
 func lostRace(err error) bool {

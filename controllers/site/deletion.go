@@ -25,7 +25,7 @@ const sweepBatch = 500
 // sweepDelay is the delay before remaining objects are deleted again.
 const sweepDelay = time.Second
 
-const notErased = "The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: "
+const notErased = "Not all of the site's records have been deleted. To keep those that remain, set deletionPolicy to Retain. Cause: "
 
 // finalize completes the deletion of a Site: with deletionPolicy Delete, it deletes the data and the
 // claims, and then it removes the finalizer. Without the finalizer it does nothing, and the data and

@@ -122,7 +122,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(admin.Create(ctx, secretOf(s.Namespace, map[string]string{"dsn": "first-secret"}))).To(Succeed())
 		storageOf(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri is not in the Secret`))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "127.0.0.1", "sslrootcert=/etc/passwd")})
-		storageOf(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri: parameters may contain only sslmode; remove the others`))
+		storageOf(ctx, s).Should(Equal(`False InvalidSecret: Secret "db" cannot be used: uri: parameters may contain only sslmode; remove the other parameters`))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "169.254.169.254", "")})
 		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: The database cannot be used: its address is not public"))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("oak", "first-secret", "there-is-no-such-host.invalid", "")})
@@ -280,7 +280,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(admin.Delete(ctx, elsewhere)).To(Succeed())
 		Eventually(func(ctx context.Context) string {
 			return ptr.Deref(meta.FindStatusCondition(reload(ctx, elsewhere).Status.Conditions, v1alpha1.ConditionReconciling), metav1.Condition{}).Message
-		}).WithContext(ctx).Should(HavePrefix("The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: Namespace"))
+		}).WithContext(ctx).Should(HavePrefix("Not all of the site's records have been deleted. To keep those that remain, set deletionPolicy to Retain. Cause: Namespace"))
 		Expect(get[v1alpha1.SiteClaim](ctx, "", "pg-again").Spec.SiteKey).To(Equal(key))
 		update(ctx, namespace, "oak", func(s *v1alpha1.Site) { s.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
 		expectGone(ctx, elsewhere)
@@ -343,7 +343,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Eventually(func(ctx context.Context) string {
 			c := meta.FindStatusCondition(reload(ctx, s).Status.Conditions, v1alpha1.ConditionReconciling)
 			return c.Message
-		}).WithContext(ctx).Should(ContainSubstring("The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: The database cannot be used"))
+		}).WithContext(ctx).Should(ContainSubstring("Not all of the site's records have been deleted. To keep those that remain, set deletionPolicy to Retain. Cause: The database cannot be used"))
 		Expect(query(ctx, "gone", "SELECT count(*) FROM sites")).To(Equal(2))
 
 		By("using what API servers were handed when the tenant's Secret is gone")
@@ -392,7 +392,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		Expect(admin.Delete(ctx, s)).To(Succeed())
 		Eventually(func(ctx context.Context) string {
 			return ptr.Deref(meta.FindStatusCondition(reload(ctx, s).Status.Conditions, v1alpha1.ConditionReconciling), metav1.Condition{}).Message
-		}).WithContext(ctx).Should(ContainSubstring("The site's records cannot be deleted. To keep them, set deletionPolicy to Retain. Cause: The database cannot be used"))
+		}).WithContext(ctx).Should(ContainSubstring("Not all of the site's records have been deleted. To keep those that remain, set deletionPolicy to Retain. Cause: The database cannot be used"))
 		execute(ctx, "postgres", "ALTER ROLE "+name+" LOGIN")
 		touch(ctx, s) // instead of the next attempt
 		expectGone(ctx, s)

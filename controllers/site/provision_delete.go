@@ -62,7 +62,7 @@ func (r *Reconciler) deleteDatabase(ctx context.Context, s *scope, name, siteKey
 	for _, kind := range databaseKinds[s.site.Spec.Storage.Postgres.Provisioned.Engine] {
 		there, err := r.deleteOurs(ctx, kind, client.ObjectKey{Namespace: s.site.Namespace, Name: name}, siteKey)
 		if apierrors.IsForbidden(err) && kind.Kind == "Secret" {
-			s.found.failed = "The database cannot be deleted: " + secrets.Forbidden(s.site.Namespace, r.Namespace)
+			s.found.failed = "The database cannot be deleted. " + secrets.Forbidden(s.site.Namespace, r.Namespace)
 			return secrets.RetryInterval, nil
 		}
 		if err != nil {

@@ -27,7 +27,7 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads from kube-apiserver. It is used where a stale cache would cause a wrong decision.
 	Live client.Reader
-	// Recorder records events of Sites.
+	// Recorder records Kubernetes Events about Sites.
 	Recorder events.EventRecorder
 	// PublicURL is the base URL of the API servers, without a trailing slash.
 	PublicURL string
@@ -60,7 +60,8 @@ type Reconciler struct {
 	// Identity is the identity of this process in Lease, the Lease of the leader election. If it is empty, there
 	// is no leader election.
 	Identity string
-	Lease    client.ObjectKey
+	// Lease is the name of the Lease of the leader election. It is used only if Identity is set.
+	Lease client.ObjectKey
 	// Now is the clock.
 	Now func() time.Time
 

@@ -130,7 +130,7 @@ var _ = Describe("Secrets that the owner of a namespace has to allow", Ordered, 
 				return "", err
 			}
 			return c.Message, nil
-		}).WithContext(ctx).Should(ContainSubstring("The database cannot be deleted: the controller may not use Secrets"))
+		}).WithContext(ctx).Should(ContainSubstring("The database cannot be deleted. The controller has no right to use Secrets"))
 		bind(ctx, s.Namespace)
 		gone := func(ctx context.Context) error {
 			return admin.Get(ctx, client.ObjectKeyFromObject(s), &v1alpha1.Site{})
@@ -151,6 +151,6 @@ var _ = Describe("Secrets that the owner of a namespace has to allow", Ordered, 
 			applied.warnings = nil
 			err := user.Create(ctx, newProvisionedSite(namespace, "asks-early", v1alpha1.EngineStatefulSet), client.DryRunAll)
 			return applied.warnings, err
-		}).WithContext(ctx).Should(ConsistOf(ContainSubstring("spec.storage.postgres: SecretsForbidden: the controller may not use Secrets")))
+		}).WithContext(ctx).Should(ConsistOf(ContainSubstring("spec.storage.postgres: SecretsForbidden: The controller has no right to use Secrets")))
 	})
 })

@@ -65,7 +65,7 @@ func databaseObjects(name string) map[client.Object]cache.ByObject {
 
 // CachedObjects returns which objects the controller's cache has: Secrets of type SecretTypeDSN,
 // the objects of provisioned databases with the first name, and the Ingresses in the operator
-// namespace. If access is Namespaced, only the Secrets in the connections namespace are cached.
+// namespace. If access is Namespaced, it has only those Secrets that are in the connections namespace.
 func CachedObjects(access secrets.Access, operator, connections string) map[client.Object]cache.ByObject {
 	dsns := cache.ByObject{Field: fields.OneTermEqualSelector("type", v1alpha1.SecretTypeDSN)}
 	if access == secrets.Namespaced {

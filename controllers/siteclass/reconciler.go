@@ -37,7 +37,7 @@ type Reconciler struct {
 	Live client.Reader
 	// Namespace is the controller's namespace, which has the databases of templates.
 	Namespace string
-	// CloudNativePGImage is the image of these databases, without a tag.
+	// CloudNativePGImage is the image of the databases of templates, without a tag.
 	CloudNativePGImage string
 	// Now is the clock.
 	Now func() time.Time

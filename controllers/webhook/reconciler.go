@@ -5,6 +5,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -39,7 +40,7 @@ type Reconciler struct {
 	// SecretsNamespace is the namespace of the Secrets that the controller writes for the delivery
 	// process, which reads no other Secrets of webhooks.
 	SecretsNamespace string
-	// Recorder records events of Webhooks.
+	// Recorder records Kubernetes Events about Webhooks.
 	Recorder events.EventRecorder
 	// SecretPatience is how long after the creation of a Webhook the Secret that it names may be
 	// missing before the status reports it. The AHDS API creates a Webhook before its Secret, so that
@@ -122,10 +123,11 @@ func (r *Reconciler) update(ctx context.Context, hook *v1alpha1.Webhook) (seen s
 		seen.previous, err = r.secret(ctx, hook.Namespace, previous.Name)
 	}
 	if refusal := apply.Refusal(err); refusal != "" {
-		seen.forbidden, err = "kube-apiserver rejected a request for a Secret of the Webhook: "+refusal, nil
-		if r.SecretAccess == secrets.Namespaced {
+		seen.forbidden = "kube-apiserver rejected a request for a Secret of the Webhook: " + refusal
+		if r.SecretAccess == secrets.Namespaced && !errors.Is(err, errCreateSecret) {
 			seen.forbidden = secrets.Forbidden(hook.Namespace, r.Namespace)
 		}
+		err = nil
 	}
 	if err != nil {
 		return seen, err

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,9 +14,12 @@ import (
 	"github.com/paddock-health/paddock/controllers/apply"
 )
 
+// errCreateSecret is wrapped by the error of a Secret that cannot be created.
+var errCreateSecret = errors.New("create Secret")
+
 // ensureSecret returns the Secret with the signing secret. If the spec names none, it creates a
 // missing Secret. It returns nil if the Secret that the spec names does not exist, or if the missing
-// Secret cannot be created because its name is taken.
+// Secret cannot be created because its name is taken. Errors: errCreateSecret.
 func (r *Reconciler) ensureSecret(ctx context.Context, hook *v1alpha1.Webhook) (*corev1.Secret, error) {
 	secret, err := r.secret(ctx, hook.Namespace, hook.SecretName())
 	if err != nil || secret != nil || hook.Spec.SecretRef != nil {
@@ -39,7 +43,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, hook *v1alpha1.Webhook) (
 		return nil, nil // it has another type, or the cache does not have it yet and its watch triggers a reconcile
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create Secret %s: %w", hook.SecretName(), err)
+		return nil, fmt.Errorf("%w %s: %w", errCreateSecret, hook.SecretName(), err)
 	}
 	return secret, nil
 }

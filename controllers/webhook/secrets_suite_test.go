@@ -57,6 +57,22 @@ var _ = Describe("Secrets that the owner of a namespace has to allow", Ordered, 
 			WithTimeout(3 * secrets.RetryInterval).Should(Equal("True Active"))
 		madeSecret(ctx, hook)
 
+		By("naming the refusal of a Secret that may be read but not created")
+		reading := &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(ctx), Name: "reading"},
+			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}},
+		}
+		Expect(admin.Create(ctx, reading)).To(Succeed())
+		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: reading.Namespace, Name: "reading"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "reading"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "paddock-system", Name: "paddock-controller"}},
+		})).To(Succeed())
+		unsigned := newHook(reading.Namespace)
+		Expect(admin.Create(ctx, unsigned)).To(Succeed())
+		Eventually(message(unsigned, v1alpha1.ConditionAccepted)).WithContext(ctx).
+			WithTimeout(3 * secrets.RetryInterval).Should(And(HavePrefix("kube-apiserver rejected"), ContainSubstring("cannot create resource")))
+
 		By("and those of other types are none")
 		other := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: hook.Namespace, Name: "other"}}
 		Expect(admin.Create(ctx, other)).To(Succeed())

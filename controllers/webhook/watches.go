@@ -24,9 +24,10 @@ import (
 	"github.com/paddock-health/paddock/controllers/secrets"
 )
 
-// SetupWithManager registers the controller. A Webhook is reconciled when it, its Secret in
-// SecretsNamespace, or a WebhookEvent, Secret or the spec of a Site in its namespace changes. If
-// SecretAccess is Namespaced, the Secrets in its namespace are not watched but read again at intervals.
+// SetupWithManager registers the controller. A Webhook is reconciled when it or its Secret in
+// SecretsNamespace changes, and when a WebhookEvent, a Secret or the spec of a Site in its namespace
+// changes. If SecretAccess is Namespaced, the Secrets in its namespace are not watched but read again at
+// intervals.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	handed, err := newSecretCache(mgr, r.SecretsNamespace)
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 type Reconciler struct {
 	// Client reads from a cache, and writes to kube-apiserver.
 	Client client.Client
-	// Recorder records events of WebhookEvents.
+	// Recorder records Kubernetes Events about WebhookEvents.
 	Recorder events.EventRecorder
 	// Now is the clock.
 	Now func() time.Time

@@ -62,13 +62,12 @@ func activate(event *v1alpha1.WebhookEvent, accepted verdict, taking int, unprod
 	case event.Spec.Enabled == nil || !*event.Spec.Enabled:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonDisabled, "This WebhookEvent does not enable the type " + string(event.Spec.EventType) + ". Set spec.enabled to true."}
 	case taking == 0:
-		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNoWebhooks, "No active Webhook has the type " + string(event.Spec.EventType) + ". Create a Webhook of this type, or set its spec.active to true."}
+		return verdict{metav1.ConditionFalse, v1alpha1.ReasonNoWebhooks, "No Webhook of the type " + string(event.Spec.EventType) + " is active. Create one, or see the condition Active of those that exist."}
 	}
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonActive, sentences(fmt.Sprintf("Events of the type %s are sent to %d active Webhooks.", event.Spec.EventType, taking), unproduced)}
 }
 
-// maxNamed is the maximum number of Webhooks that a message names. The names of further Webhooks are
-// omitted.
+// maxNamed is the maximum number of Webhooks that a message names. It counts further Webhooks.
 const maxNamed = 5
 
 // deliver returns the verdict of the condition Delivering for the Webhooks of the type.
@@ -87,9 +86,13 @@ func deliver(active verdict, taking []v1alpha1.Webhook, unproduced string) verdi
 	switch {
 	case len(failing) > 0:
 		slices.Sort(failing)
+		named := strings.Join(failing[:min(len(failing), maxNamed)], ", ")
+		if len(failing) > maxNamed {
+			named += fmt.Sprintf(" and %d more", len(failing)-maxNamed)
+		}
 		return verdict{
 			metav1.ConditionFalse, v1alpha1.ReasonFailing,
-			fmt.Sprintf("Deliveries to %d of %d Webhooks fail: %s. The condition Delivering of each has the cause; check their receivers.", len(failing), len(taking), strings.Join(failing[:min(len(failing), maxNamed)], ", ")),
+			fmt.Sprintf("Deliveries to %d of %d Webhooks fail: %s. The condition Delivering of each has the cause; check their receivers.", len(failing), len(taking), named),
 		}
 	case !delivered:
 		return verdict{metav1.ConditionUnknown, v1alpha1.ReasonNoDeliveries, sentences("No Webhook has accepted an event yet.", unproduced)}

@@ -83,6 +83,21 @@ func TestStatusStaysWhereNothingChanges(t *testing.T) {
 	}
 }
 
+// TestManyFailing checks that the condition Delivering names five Webhooks that fail, and counts the rest.
+func TestManyFailing(t *testing.T) {
+	var hooks []v1alpha1.Webhook
+	for _, name := range []string{"g", "f", "e", "d", "c", "b", "a"} {
+		failing := hook(created, true, metav1.ConditionTrue)
+		failing.Name, failing.Status.FailingSince = name, &metav1.Time{Time: time.Now()}
+		hooks = append(hooks, failing)
+	}
+	status := statusOf(event(true, 0), hooks, "", time.Now())
+	const want = "Deliveries to 7 of 7 Webhooks fail: a, b, c, d, e and 2 more."
+	if got := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionDelivering); got == nil || !strings.HasPrefix(got.Message, want) {
+		t.Errorf("got %+v, want %s", got, want)
+	}
+}
+
 // TestUnproduced checks that the conditions of a WebhookEvent say that no change produces its events,
 // once they would be sent.
 func TestUnproduced(t *testing.T) {

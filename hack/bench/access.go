@@ -85,15 +85,16 @@ const accessRules = `  privacy:
       authorization: RBAC
 `
 
-// accessKind is a configuration of tokens, rules and audit. Its cost is compared with that of a ServiceAccount's token
-// alone.
+// accessKind is a configuration of tokens, rules and audit. Its cost is compared with that of a
+// ServiceAccount's token alone.
 type accessKind struct {
 	name string
 	// user is vet or nurse. issued says that the issuer signs the token; otherwise the token is that
 	// of a ServiceAccount.
 	user   string
 	issued bool
-	// ruled selects the site with two privacy rules and an issuer, audited the API server that records requests.
+	// ruled selects the site with two privacy rules and an issuer, audited the API server that records
+	// requests.
 	ruled, audited bool
 }
 
@@ -171,7 +172,7 @@ func benchAccess(ctx context.Context, o options, in installation) error {
 	}
 	for range fillServer {
 		if err := in.paddock.AddAPIServer(ctx, "apiserver-unaudited"); err != nil {
-			return fmt.Errorf("%w (make build-unaudited builds it)", err)
+			return fmt.Errorf("%w (`make build-unaudited` builds the program apiserver-unaudited)", err)
 		}
 	}
 	for _, engine := range []struct{ name, storage string }{
@@ -216,8 +217,8 @@ func (a *accessBench) run(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	fmt.Printf("%s: twice %d clients, %d turns of %s each\n\n", a.engine, o.clients, o.rounds, o.turn)
-	fmt.Print("| request | with | CPU of the API server | of the baseline | ratio: median (range over the turns) | goal |\n|---|---|---|---|---|---|\n")
+	fmt.Printf("%s: %d clients each for a kind and for the baseline, %d turns of %s each\n\n", a.engine, o.clients, o.rounds, o.turn)
+	fmt.Print("| request | with | CPU of the API server per request | CPU of the baseline per request | ratio: median (range over the turns) | goal |\n|---|---|---|---|---|---|\n")
 	for _, request := range requests {
 		costs, err := a.measure(ctx, o, request)
 		if err != nil {

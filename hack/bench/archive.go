@@ -33,7 +33,8 @@ var (
 	importedTables = []string{"res", "hist", "claim", "ix_tok", "ix_ref", "ix_text", "ix_date", "ix_pos"}
 )
 
-// archiveManifest is a second Site in the same database. %[1]s are the limits, and %[2]s its name and namespace.
+// archiveManifest is a second Site in the same database. %[1]s are the limits, and %[2]s its name
+// and namespace.
 const archiveManifest = `{"apiVersion":"v1","kind":"List","items":[
 {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%[2]s"}},
 {"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"editor","namespace":"%[2]s"}},
@@ -123,7 +124,7 @@ func benchArchive(ctx context.Context, o options, in installation) error {
 	row("import", imported, copiedIn)
 	slices.Sort(ratios)
 	fmt.Printf("\nThe median of the ratios of the exports is %.2f.\n", ratios[len(ratios)/2])
-	fmt.Printf("\nThe digests are equal: %s. The client of the export had at most %d MiB.\n", manifest.SHA256, clientPeak>>20)
+	fmt.Printf("\nThe digests are equal: %s. The client of the export had at most %d MiB of resident memory.\n", manifest.SHA256, clientPeak>>20)
 	return tellPeak(in)
 }
 
@@ -158,7 +159,7 @@ func tellPeak(in installation) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nThe API server had at most %d MiB.\n", status.VmHWM>>20)
+	fmt.Printf("\nThe API server had at most %d MiB of resident memory.\n", status.VmHWM>>20)
 	return nil
 }
 

@@ -23,7 +23,8 @@ const (
 	killedSite = "killed"
 	// archiveKills is how often the export is killed, and how often the import is killed.
 	archiveKills = 3
-	// changedEvery and deletedEvery select the records that get a second version, and those that are deleted.
+	// changedEvery and deletedEvery select the records that get a second version, and those that are
+	// deleted.
 	changedEvery, deletedEvery = 10, 97
 )
 
@@ -117,7 +118,7 @@ func killed(ctx context.Context, o options, in installation, within time.Duratio
 			return begun, nil
 		}
 		if begun > archiveKills {
-			return begun, fmt.Errorf("%v: %w\n%s", args, err, output.Bytes())
+			return begun, fmt.Errorf("kubectl-paddock %v: %w\n%s", args, err, output.Bytes())
 		}
 	}
 }

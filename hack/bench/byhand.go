@@ -103,7 +103,7 @@ func (b *byHandBench) sameNumber(ctx context.Context, s byHandSearch, answer []b
 		n++
 	}
 	if rows.Err() == nil && n != len(bundle.Entry) {
-		return fmt.Errorf("%s finds %d records, the statement by hand %d", s.name, len(bundle.Entry), n)
+		return fmt.Errorf("%s finds %d records, but the hand-written statement finds %d", s.name, len(bundle.Entry), n)
 	}
 	return rows.Err()
 }

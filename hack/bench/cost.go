@@ -20,7 +20,7 @@ func (b *databaseBench) tellSize(ctx context.Context) error {
 		return err
 	}
 	defer rows.Close()
-	fmt.Printf("%d records; bytes a record on disk\n\n| table | rows | indexes |\n|---|---|---|\n", b.database.records)
+	fmt.Printf("%d records; bytes on disk per record\n\n| table | rows | indexes |\n|---|---|---|\n", b.database.records)
 	var total, indexes float64
 	for rows.Next() {
 		var table string
@@ -111,12 +111,12 @@ func (p *processes) spent() (t processorTime) {
 	return t
 }
 
-// tell prints the cost of the writes since before. The cost includes the log of what the floor handler
+// tell prints the cost of the writes since before. The cost includes the WAL of what the baseline
 // wrote, but writes counts only those through the API.
 func (c cost) tell(before cost) {
 	writes := c.writes - before.writes
 	if writes > 0 {
-		fmt.Printf("%.0f writes through the API; %.0f bytes of WAL and %.2f syncs for each, the floor handler's included\n\n",
+		fmt.Printf("%.0f writes through the API; %.0f bytes and %.2f syncs of WAL for each, including the WAL of the baseline's writes\n\n",
 			writes, (c.walBytes-before.walBytes)/writes, (c.walSyncs-before.walSyncs)/writes)
 	}
 }

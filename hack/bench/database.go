@@ -97,8 +97,8 @@ func (d *database) sample() []store.Key {
 	return keys
 }
 
-// open returns the store of the site and its connection pool, which the caller closes. watch records the
-// statements of the pool, unless it is nil.
+// open returns the store of the site and its connection pool, which the caller closes. watch
+// records the statements of the pool, unless it is nil.
 func (d *database) open(ctx context.Context, watch *statements) (*postgres.Store, *pgxpool.Pool, error) {
 	config, err := postgres.Config(d.uri)
 	if err != nil {

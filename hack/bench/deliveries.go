@@ -202,7 +202,7 @@ func pause(ctx context.Context, length time.Duration) error {
 
 func tellHostile(out io.Writer, took [][]time.Duration, perSecond float64, requests int64) {
 	fmt.Fprintf(out, "\n%.0f events/s; hostile receivers got %d requests\n\n", perSecond, requests)
-	fmt.Fprint(out, "| the good receivers' deliveries | of them | p50 | p99 | p99, per alone | goal |\n|---|---|---|---|---|---|\n")
+	fmt.Fprint(out, "| the good receivers' deliveries | number | p50 | p99 | p99 relative to alone | goal |\n|---|---|---|---|---|---|\n")
 	for i, name := range hostileTurns {
 		slices.Sort(took[i])
 		fmt.Fprintf(out, "| %s | %d | %s | %s | %.2f | %.2f |\n", name, len(took[i]), at(took[i], 50), at(took[i], 99),

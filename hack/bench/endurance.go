@@ -16,12 +16,12 @@ func benchEndurance(ctx context.Context, o options, in installation) error {
 		}
 		results := measure(ctx, o, []workload{{"mix", b.mix}})
 		turns := results["mix"].turns
-		fmt.Print("| turn | requests/s | p50 | p99 | CPU of the API server | of the database |\n|---|---|---|---|---|---|\n")
+		fmt.Print("| turn | requests/s | p50 | p99 | CPU of the API server per request | of the database |\n|---|---|---|---|---|---|\n")
 		for i, t := range turns {
 			fmt.Printf("| %d | %.0f | %.1f ms | %.1f ms | %d µs | %d µs |\n", i+1, t.perSecond,
 				t.p50.Seconds()*1000, t.p99.Seconds()*1000, t.took.server.Microseconds(), t.took.database.Microseconds())
 		}
-		fmt.Printf("\nThe last turn of %s per second turn: %.2f (goal 0.90), %d errors\n", o.turn,
+		fmt.Printf("\nThroughput of the last turn (%s) relative to the second turn: %.2f (goal 0.90), %d errors\n", o.turn,
 			turns[len(turns)-1].perSecond/turns[min(1, len(turns)-1)].perSecond, results["mix"].errors)
 		return results["mix"].first
 	})

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,8 +41,9 @@ func withFleet(ctx context.Context, o options) error {
 	return withPaddock(ctx, o, benchFleet)
 }
 
-// benchFleet creates o.sites Sites in a pool of databases, and reports how fast they are created, what
-// each costs, how fast requests to random Sites are, and how a database is drained while all are served.
+// benchFleet creates o.sites Sites in a pool of databases, and reports how fast they are created,
+// what each costs, how fast requests to random Sites are, and how a database is drained while all
+// are served.
 func benchFleet(ctx context.Context, o options, in installation) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-postgres")
 	if err != nil {
@@ -118,7 +118,7 @@ func (f *fleet) startDatabases(ctx context.Context, dir string) (stop func(), er
 func settle(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
-		return errors.Join(ctx.Err(), errors.New("wait for the programs to be idle"))
+		return fmt.Errorf("wait for the programs to be idle: %w", ctx.Err())
 	case <-time.After(drain):
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// drainPoll is the interval between checks for new SiteMoves, and drainDeadline is the maximum duration
-	// of a drain. At the limit the set fails.
+	// drainPoll is the interval between checks for new SiteMoves, and drainDeadline is the maximum
+	// duration of a drain. At the limit the set fails.
 	drainPoll     = 250 * time.Millisecond
 	drainDeadline = time.Hour
 )

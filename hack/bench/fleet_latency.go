@@ -22,7 +22,8 @@ type fleetTurns struct {
 // The targets of compareLatency.
 const (
 	oneSite = "one Site"
-	// oneSiteManyCallers has as many callers as there are Sites. Each needs reviews of its token and rights.
+	// oneSiteManyCallers has as many callers as there are Sites. Each needs reviews of its token and
+	// rights.
 	oneSiteManyCallers = "one Site, a random caller"
 	randomSites        = "random Sites"
 )
@@ -80,7 +81,7 @@ func (f *fleet) compareLatency(ctx context.Context) error {
 	}
 	fmt.Fprintln(os.Stderr)
 	fmt.Printf("\n%d requests per second, %d rounds of %s for each row; medians of the rounds (quartiles)\n\n", f.options.rate, f.options.rounds, f.options.turn)
-	fmt.Print("| requests | of them | failed | reviews by kube-apiserver per request | p50 | p99 | p50, per one Site | p99, per one Site | p99, per one Site with a random caller | goal |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Print("| requests | number | failed | reviews by kube-apiserver per request | p50 | p99 | p50 relative to one Site | p99 relative to one Site | p99 relative to one Site with a random caller | goal |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, kind := range kinds {
 		alone, callers := turns[kind.name+", "+oneSite], turns[kind.name+", "+oneSiteManyCallers]
 		for _, target := range targets {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// writeRequestsMetric matches the counters of writes in kube-apiserver's metrics: resource, subresource, verb
-// and value. A server-side apply has the verb APPLY.
+// writeRequestsMetric matches the counters of writes in kube-apiserver's metrics: resource,
+// subresource, verb and value. A server-side apply has the verb APPLY.
 var writeRequestsMetric = regexp.MustCompile(`(?m)^apiserver_request_total\{.*,resource="([^"]*)",scope="[^"]*",subresource="([^"]*)",verb="(POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)",.*\} (\S+)$`)
 
 // writeRequests returns how many write requests kube-apiserver has had, by verb and resource. Those for
@@ -69,7 +69,7 @@ func (f *fleet) tellIdleWrites(ctx context.Context) error {
 			kinds += fmt.Sprintf(", %s: %.0f", name, n)
 		}
 	}
-	fmt.Printf("\nAt rest: %.2f writes per second to kube-apiserver, those of Leases apart, in %s%s\n", total/idle.Seconds(), idle, kinds)
+	fmt.Printf("\nAt rest: %.2f writes per second to kube-apiserver, not counting Leases; measured for %s%s\n", total/idle.Seconds(), idle, kinds)
 	return nil
 }
 

@@ -128,8 +128,8 @@ func (f *fleet) createSites(ctx context.Context) error {
 	return nil
 }
 
-// placed returns the number of Sites in each database, by the SiteClaims. It fails if a database has more
-// Sites than its capacity, or a Site has no database.
+// placed returns the number of Sites in each database, by the SiteClaims. It fails if a database
+// has more Sites than its capacity, or a Site has no database.
 func (f *fleet) placed(ctx context.Context) (map[string]int32, error) {
 	class, claims := &v1alpha1.SiteClass{}, &v1alpha1.SiteClaimList{}
 	if err := f.objects.Get(ctx, client.ObjectKey{Name: fleetClass}, class); err != nil {

@@ -121,7 +121,7 @@ func growthWorkloads(ctx context.Context, d *database, site *postgres.Store) ([]
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", search.name, err)
 		}
-		fmt.Fprintf(os.Stderr, "%s, of %d: %d records\n", search.name, d.records, len(found.Records))
+		fmt.Fprintf(os.Stderr, "%s in the database of %d records: found %d\n", search.name, d.records, len(found.Records))
 		all = append(all, workload{search.name, func(ctx context.Context, _ int) error {
 			_, err := site.Search(ctx, query)
 			return err

@@ -128,7 +128,7 @@ func report(out io.Writer, o options, results map[string]*result, ratios []ratio
 	fmt.Fprint(out, "| workload | requests/s (range) | p50 | p99 | errors |")
 	rule := "\n|---|---|---|---|---|"
 	if o.processes != nil {
-		fmt.Fprint(out, " CPU of the server | of the database | of the load generator |")
+		fmt.Fprint(out, " CPU of the server per request | of the database | of the load generator |")
 		rule += "---|---|---|"
 	}
 	fmt.Fprintln(out, rule)

@@ -23,7 +23,7 @@ func benchMemory(ctx context.Context, o options, in installation) error {
 				return err
 			}
 		}
-		fmt.Print("| Patients listed | pages | kube-apiserver | its most | API server | its most |\n|---|---|---|---|---|---|\n")
+		fmt.Print("| Patients listed | pages | kube-apiserver: anonymous memory | peak resident memory | API server: anonymous memory | peak resident memory |\n|---|---|---|---|---|---|\n")
 		if err := tellMemory(ctx, in, patients); err != nil {
 			return err
 		}

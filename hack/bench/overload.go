@@ -20,8 +20,8 @@ const (
 	calmShare  = 0.5
 	calmLength = 10 * time.Second
 	// recoveryWindow is the length of the turns after the overload. The site has recovered when the
-	// p99 of a turn is below recoveredTimes the p99 before the overload. It fails if it has not
-	// recovered within recoveryDeadline.
+	// p99 of a turn is below recoveredTimes the p99 before the overload. The set fails if
+	// the site has not recovered within recoveryDeadline.
 	recoveryWindow   = 2 * time.Second
 	recoveredTimes   = 1.5
 	recoveryDeadline = 20 * time.Second

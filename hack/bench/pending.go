@@ -121,7 +121,7 @@ func (b *deliveriesBench) compareNextTo(ctx context.Context, o options, f *fan, 
 }
 
 func tellPending(out io.Writer, took [][]time.Duration) {
-	fmt.Fprintf(out, "%.0f events/s\n\n| deliveries | of them | p50 | p99 | p99, per alone | goal |\n|---|---|---|---|---|---|\n", float64(pendingPace))
+	fmt.Fprintf(out, "%.0f events/s\n\n| deliveries | number | p50 | p99 | p99 relative to alone | goal |\n|---|---|---|---|---|---|\n", float64(pendingPace))
 	for i, name := range pendingTurns {
 		slices.Sort(took[i])
 		fmt.Fprintf(out, "| %s | %d | %s | %s | %.2f | %.2f |\n", name, len(took[i]), at(took[i], 50), at(took[i], 99),
@@ -169,7 +169,8 @@ func (l *backlog) awaitRelay(ctx context.Context) (left int, err error) {
 	if err != nil && !wait.Interrupted(err) {
 		return 0, err
 	}
-	return left, l.conn.QueryRow(ctx, `SELECT count(*) FROM outbox WHERE site = $1`, l.number).Scan(&left)
+	err = l.conn.QueryRow(ctx, `SELECT count(*) FROM outbox WHERE site = $1`, l.number).Scan(&left)
+	return left, err
 }
 
 // vacuum does what autovacuum does within minutes, so that turns do not depend on when it runs.

@@ -110,7 +110,8 @@ func (p *practice) createSlot(ctx context.Context, n int) (string, error) {
 // receiver returns the receiver of the practice's webhook.
 func (p *practice) receiver() *localreceiver.Receiver { return p.fan.receivers[0] }
 
-// practiceWrites is the share of requests that write: the writes of Patients, the changed slot and the event.
+// practiceWrites is the share of requests that write: the writes of Patients, the changed slot and
+// the event.
 const practiceWrites = 9.0 / 20
 
 // request sends the n-th request. Of twenty, seven read Patients by id, three search for them, seven
@@ -169,7 +170,8 @@ func (p *practice) oldest(taken *atomic.Int64, limit int64) string {
 	return p.passing.ids[next]
 }
 
-// capacity returns the requests per second that o.clients clients reach, each with one request under way.
+// capacity returns the requests per second that o.clients clients reach, each with one request
+// under way.
 func (p *practice) capacity(ctx context.Context, o options) (float64, error) {
 	next := map[string]int{}
 	w := workload{p.storage, p.request}
@@ -194,7 +196,7 @@ func (p *practice) awaitDelivered(ctx context.Context) error {
 		return p.delivered >= int(p.published.Load()), nil
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %d of %d events were delivered", p.storage, p.delivered, p.published.Load())
+		return fmt.Errorf("%s: only %d of %d accepted events were delivered: %w", p.storage, p.delivered, p.published.Load(), err)
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func (s *site) put(ctx context.Context, n int) error {
 	return s.do(ctx, http.MethodPut, "/"+typeName+"/"+id, text, http.StatusCreated)
 }
 
-// inTheMiddle has the numbers of two records. The searches by time ask for what was stored between them.
+// inTheMiddle has the numbers of two records. The searches by time ask for what was stored between
+// them.
 var inTheMiddle = [2]int{(practitioners + patients) / 2, (practitioners+patients)/2 + patients/60}
 
 // populate stores all records, and returns the times at which the two records of inTheMiddle were sent.

@@ -82,7 +82,8 @@ func benchSites(ctx context.Context, _ options, in installation) error {
 	return nil
 }
 
-// adminClient returns a client of kube-apiserver with the rights of the administrator and no rate limit.
+// adminClient returns a client of kube-apiserver with the rights of the administrator and no rate
+// limit.
 func adminClient(in installation) (client.Client, error) {
 	config := in.cluster.Config()
 	config.QPS = -1
@@ -183,7 +184,7 @@ func readCost(ctx context.Context, address string) (cost programCost, err error)
 func tellSites(costs []sitesCost) {
 	const mebi = 1 << 20
 	names := slices.Sorted(maps.Keys(costs[0].programs))
-	fmt.Print("| sites | added | until all are Ready | each |")
+	fmt.Print("| sites | added | until all are Ready | per added site |")
 	for _, name := range names {
 		fmt.Printf(" %s: resident | heap | CPU, idle | requests, idle |", name)
 	}

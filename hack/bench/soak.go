@@ -46,9 +46,9 @@ var soakGauges = []soakGauge{
 	{"bytes of data for each write", 0.25, 100, 1},
 }
 
-// benchSoak sends soakShare of the requests that both practices can take together for o.length. It fails if a
-// request fails, if an event is not delivered, or if memory, goroutines or connections grow although the number
-// of records does not.
+// benchSoak sends soakShare of the requests that both practices can take together for o.length. It
+// fails if a request fails, if an event is not delivered, or if memory, goroutines or connections
+// grow although the number of records does not.
 func benchSoak(ctx context.Context, o options, in installation) error {
 	dir, err := os.MkdirTemp("", "paddock-bench-soak")
 	if err != nil {
@@ -91,7 +91,7 @@ func benchSoak(ctx context.Context, o options, in installation) error {
 	for i, p := range practices {
 		capacity := rates[i]
 		rates[i] *= soakShare
-		fmt.Printf("%s: %.0f requests/s next to the other in a closed loop, capacity %.0f/s, used with %.0f/s\n", p.storage, closed[i], capacity, rates[i])
+		fmt.Printf("%s: %.0f requests/s in a closed loop, capacity %.0f requests/s, load of this run %.0f requests/s\n", p.storage, closed[i], capacity, rates[i])
 	}
 	fmt.Printf("%s at %.0f %% of the capacity, %d CPUs, fsync on\n\n", o.length, 100*soakShare, runtime.NumCPU())
 	for range soakSamples {
@@ -134,7 +134,7 @@ func (s *soak) sustainable(ctx context.Context, closed []float64) ([]float64, er
 		}
 		clear(s.failed)
 		s.first = nil
-		fmt.Fprintf(os.Stderr, "%.1f of the rates of a closed loop: p99 %s, %d failed\n", share, p99, failed)
+		fmt.Fprintf(os.Stderr, "%.1f of the rates of a closed loop: p99 %s, %d requests failed or were not sent\n", share, p99, failed)
 		for _, p := range s.practices {
 			if err := p.awaitDelivered(ctx); err != nil {
 				return nil, err
@@ -144,7 +144,7 @@ func (s *soak) sustainable(ctx context.Context, closed []float64) ([]float64, er
 			return rates, nil
 		}
 	}
-	return nil, fmt.Errorf("at each rate p99 is above %s or requests fail", soakLatency)
+	return nil, fmt.Errorf("at each tried rate, p99 is %s or more, or requests fail", soakLatency)
 }
 
 // use sends requests to all practices at their rates. It returns the sorted durations by practice.
@@ -207,12 +207,12 @@ func (s *soak) awaitDeliveries(ctx context.Context) error {
 	var failures []error
 	for i, p := range s.practices {
 		err := p.awaitDelivered(ctx)
-		fmt.Printf("%s: %d requests, %d failed; %d events accepted, %d deliveries\n", p.storage, s.requests[i], s.failed[i], p.published.Load(), p.delivered)
+		fmt.Printf("%s: %d requests, of which %d failed or were not sent; %d events accepted, %d deliveries\n", p.storage, s.requests[i], s.failed[i], p.published.Load(), p.delivered)
 		if err != nil {
 			failures = append(failures, err)
 		}
 		if s.failed[i] > 0 {
-			failures = append(failures, fmt.Errorf("%s: %d requests failed; the first failure of any storage: %w", p.storage, s.failed[i], s.first))
+			failures = append(failures, fmt.Errorf("%s: %d requests failed or were not sent; the first failure of any storage: %v", p.storage, s.failed[i], s.first))
 		}
 	}
 	return errors.Join(failures...)
@@ -237,7 +237,7 @@ func (s *soak) tell() error {
 			growth, allowed := means[2]-means[1], max(gauge.least, gauge.share*means[1])
 			fmt.Printf("| %s | %.1f | %.1f | %.1f | %+.1f | %.1f |\n", name, means[0]/gauge.unit, means[1]/gauge.unit, means[2]/gauge.unit, growth/gauge.unit, allowed/gauge.unit)
 			if growth > allowed {
-				failures = append(failures, fmt.Errorf("%s grew by %.1f, allowed are %.1f", name, growth/gauge.unit, allowed/gauge.unit))
+				failures = append(failures, fmt.Errorf("%s grew by %.1f, want at most %.1f", name, growth/gauge.unit, allowed/gauge.unit))
 			}
 		}
 	}

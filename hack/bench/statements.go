@@ -60,7 +60,7 @@ func (s *statements) of(call func() error) ([]statement, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil && len(s.sent) == 0 {
-		err = fmt.Errorf("the call sent no statement to Postgres that the tracer has seen")
+		err = fmt.Errorf("the tracer saw no statement to Postgres during the call")
 	}
 	return s.sent, err
 }

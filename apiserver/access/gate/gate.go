@@ -12,9 +12,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// ErrNoAccess is returned if the caller's access is not specified: for a gate without a view, or
-// for a query without the types that the caller may list. The program then has a bug: unspecified
-// access must not mean access to all records.
+// ErrNoAccess is returned if the caller's access is not specified. This is so for a gate without a
+// view, and for a query without the types that the caller may list. The program then has a bug:
+// unspecified access must not mean access to all records.
 var ErrNoAccess = errors.New("the caller's access is not specified")
 
 // Options configure a Store. View, Labels, Protects and Unprivileged are required.
@@ -31,7 +31,8 @@ type Options struct {
 	// Unprivileged returns the error for an operation that needs the verb "privileged" on a type.
 	Unprivileged func(recordType string) error
 	// Restrict, if set, returns the records of a type to which an RBAC verb of the caller is
-	// restricted. It returns nil if the caller may use the verb on all records of the type.
+	// restricted. It returns nil if the caller may use the verb on all records of the type. If
+	// Restrict is nil, no verb is restricted.
 	Restrict func(verb, recordType string) (*Restriction, error)
 	// Hid, if set, is called with what hides a record that the caller reads, writes or refers to
 	// (View.HiddenBy).
@@ -66,9 +67,9 @@ type Store struct {
 
 var _ store.Restricted = (*Store)(nil)
 
-// New returns a Store that gives one caller access to the records of the store behind. It must be
-// used for one request only, because it caches the caller's access. Errors: ErrNoAccess if a required
-// option is missing.
+// New returns a Store that gives one caller access to the records of the store behind. The Store
+// must be used for one request only, because it caches the caller's access. Errors: ErrNoAccess if a
+// required option is missing.
 func New(behind store.Store, options Options) (*Store, error) {
 	if behind == nil || options.View == nil || options.View.Rules == nil || options.View.Rights == nil || options.View.Reads == nil ||
 		options.Labels == nil || options.Protects == nil || options.Unprivileged == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// Get implements store.Store.
+// Get implements store.Store. Errors: those of the store, of Options.View and of Options.Restrict.
 func (s *Store) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	condition, err := s.condition(key.Type)
 	if err != nil {
@@ -101,10 +101,10 @@ func (s *Store) holds(ctx context.Context, condition store.Condition, labels sto
 	return visible && failed == nil, failed
 }
 
-// GetVersion implements store.Store. A version is visible if privacy rules allow it both with the
-// labels of the version itself and with the labels of the record's newest version that is not a
-// deletion. For a deletion, the version before it counts. Both versions must also be in the restriction
-// of the right to get (Options.Restrict).
+// GetVersion implements store.Store. A version is visible if privacy rules allow it with its own
+// labels, and also with the labels of the record's newest version that is not a deletion. For a
+// deletion, the version before it counts. Both versions must also be in the restriction of the
+// right to get (Options.Restrict).
 func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (store.Record, error) {
 	condition, err := s.condition(key.Type)
 	if err != nil {
@@ -135,9 +135,9 @@ func (s *Store) GetVersion(ctx context.Context, key store.Key, version int64) (s
 	return record, nil
 }
 
-// Hidden returns those of the keys whose records are live and hidden from the caller: by privacy rules,
-// or because Options.Restrict lets the caller neither get nor list them. Errors: those of the store,
-// of Options.View and of Options.Restrict.
+// Hidden returns those of the keys whose records are live and hidden from the caller. A record is
+// hidden by privacy rules, or because Options.Restrict lets the caller neither get nor list it.
+// Errors: those of the store, of Options.View and of Options.Restrict.
 func (s *Store) Hidden(ctx context.Context, keys []store.Key) ([]store.Key, error) {
 	return s.hidden(ctx, keys, s.readable)
 }

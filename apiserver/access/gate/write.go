@@ -44,13 +44,13 @@ type operation struct {
 	reason error
 }
 
-// Write implements store.Store. An operation on a hidden record has the result that it would have if
-// the record did not exist: a deletion changes nothing, and a precondition on a version fails. Only
-// the creation of a record with the id of the hidden record fails. Write does not notice a change of
-// a linked record, such as the Patient of a Device, during the write. Errors: those of the store,
+// Write implements store.Store. An operation on a hidden record has the same result as if the
+// record did not exist: a deletion changes nothing, and a precondition on a version fails. Only the
+// creation of a record with the id of the hidden record fails. Write does not notice a change of a
+// linked record, such as the Patient of a Device, during the write. Errors: those of the store,
 // those of Options.View, Options.Restrict and Options.Events, *store.IDTakenError,
-// Restriction.Refusal, and that of Options.Unprivileged if the caller may not lower the protection of
-// a record.
+// Restriction.Refusal. If the caller may not lower the protection of a record, the error is that of
+// Options.Unprivileged.
 func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	pending := make([]*operation, 0, len(ops))
 	at := make([]int, 0, len(ops)) // the index in ops of each pending operation

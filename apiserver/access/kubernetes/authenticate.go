@@ -12,9 +12,9 @@ import (
 )
 
 // Authenticate returns the caller of a token that was sent to a Site. site is nil if the Site does
-// not exist. A token whose audience a hidden Site does not accept gets the same error there as at a
-// Site that does not exist: access.ErrSiteHidden if the token is authentic. Errors:
-// access.ErrSiteHidden, *access.TokenError, access.ErrUnavailable.
+// not exist. If a hidden Site does not accept the audience of a token, the token gets the same
+// error as at a Site that does not exist. The error is access.ErrSiteHidden if the token is
+// authentic. Errors: access.ErrSiteHidden, *access.TokenError, access.ErrUnavailable.
 func (a *Access) Authenticate(ctx context.Context, site *access.Tenant, token string) (access.Caller, error) {
 	var at acceptance
 	if site != nil {

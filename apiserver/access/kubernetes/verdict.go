@@ -22,10 +22,10 @@ var verbs = []string{"list", "get", "create", "update", "patch", "delete", "purg
 // errFound cancels the remaining reviews of a verdict.
 var errFound = errors.New("the caller has a right")
 
-// HasAnyRight reports whether a caller has any right to a hidden Site: to get the Site object, or one
-// of verbs on all objects of one of the resources of New. Rights to single objects (resourceNames) and
-// other verbs, such as privileged, do not count. HasAnyRight caches the result until the objects of
-// RBAC change, for up to verdictTTL. Errors: access.ErrUnavailable.
+// HasAnyRight reports whether a caller has any right to a hidden Site. Such a right is to get the
+// Site object, or to use one of verbs on all objects of one of New's resources. Rights to single
+// objects (resourceNames) and other verbs, such as privileged, do not count. HasAnyRight caches the
+// result until the objects of RBAC change, for up to verdictTTL. Errors: access.ErrUnavailable.
 func (a *Access) HasAnyRight(ctx context.Context, caller access.Caller, site access.Tenant) (bool, error) {
 	if caller.Identity == "" {
 		caller.Identity = identity(caller)

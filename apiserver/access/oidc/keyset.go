@@ -63,7 +63,7 @@ func (k *keySet) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause := refreshInterval
 		if err := k.refresh(ctx); err != nil && ctx.Err() == nil {
-			slog.WarnContext(ctx, "cannot fetch the keys of an issuer; the server will retry", "namespace", k.site.Namespace, "issuer", k.source.URL, "problem", discovery.Problem(err))
+			slog.WarnContext(ctx, "cannot get the keys of an issuer", "namespace", k.site.Namespace, "issuer", k.source.URL, "problem", discovery.Problem(err))
 			pause, retry = retry, min(2*retry, maxRetry)
 		} else {
 			retry = minRetry

@@ -36,8 +36,8 @@ func LinkParams(recordType string) []string {
 	return slices.Sorted(maps.Keys(linkParams[recordType]))
 }
 
-// Labels returns the privacy labels in the index values of a record: the security labels, tags and
-// profiles as names, and the references of linkParams as links.
+// Labels returns the privacy labels in the index values of a record. Security labels, tags and
+// profiles are names, and the references of linkParams are links.
 func Labels(recordType string, values []store.IndexValue) store.Labels {
 	var labels store.Labels
 	add := func(names ...string) {

@@ -148,8 +148,8 @@ func (v *View) links(recordType string) (store.Condition, error) {
 	return all(parts...), nil
 }
 
-// Lowers reports whether a change of labels lowers the protection of a record: its confidentiality
-// falls from V or R, or a rule no longer matches it.
+// Lowers reports whether a change of labels lowers the protection of a record. This is so if its
+// confidentiality falls from V or R, or a rule no longer matches it.
 func (r *Rules) Lowers(recordType string, before, after store.Labels) bool {
 	for level := range slices.Backward(restricted) {
 		if holds(isRestricted(level), after) {
@@ -168,9 +168,9 @@ func (r *Rules) Lowers(recordType string, before, after store.Labels) bool {
 }
 
 // Restricts reports whether a version with these labels is hidden from some callers who may read
-// records of its type: a rule with Deny matches the version, or the version is hidden from an
-// unprivileged caller without groups and scopes. Restricts does not follow links. A version whose
-// visibility depends on a link counts as hidden.
+// records of its type. This is so if a rule with Deny matches the version, or if it is hidden from
+// an unprivileged caller without groups and scopes. Restricts does not follow links. A version
+// whose visibility depends on a link counts as hidden.
 func (r *Rules) Restricts(recordType string, labels store.Labels) bool {
 	for i := range r.Rules {
 		if rule := &r.Rules[i]; rule.Deny != nil && rule.appliesTo(recordType) && holds(rule.match(), labels) {
@@ -184,10 +184,10 @@ func (r *Rules) Restricts(recordType string, labels store.Labels) bool {
 	return err != nil || !Holds(condition, labels, func(store.LinksTo, store.Link) bool { return false })
 }
 
-// HiddenBy returns what hides a version with these labels from the caller, for the audit log: the
-// name of a rule, "confidentiality", "default", or "error" if Rights fails. If none of these hides
-// the version, HiddenBy returns "link" for types with links, without following the links, and "" for
-// other types.
+// HiddenBy returns what hides a version with these labels from the caller, for the audit log. The
+// result is the name of a rule, "confidentiality", "default", or "error" if Rights fails. If none
+// of these hides the version, HiddenBy returns "link" for types with links, without following the
+// links, and "" for other types.
 func (v *View) HiddenBy(recordType string, labels store.Labels) string {
 	rights, err := v.Rights(recordType)
 	if err != nil {

@@ -66,10 +66,11 @@ type Restriction struct {
 	Search url.Values
 }
 
-// Restrictions returns the records of a type to which the caller's scopes grant a verb: those that
-// meet at least one restriction, or all if unrestricted is true. A record that is written must meet a
-// restriction before and after the write. Callers without SMART are unrestricted. Scopes of the level
-// patient grant nothing if the token has no patient. Scopes grant no verbs that they cannot express.
+// Restrictions returns which records of a type the caller's scopes grant a verb on. These are the
+// records that meet at least one restriction, or all if unrestricted is true. A record that is
+// written must meet a restriction before and after the write. Callers without SMART are
+// unrestricted. Scopes of the level patient grant nothing if the token has no patient. Scopes grant
+// no verbs that they cannot express.
 func Restrictions(caller access.Caller, verb, resource string) (restrictions []Restriction, unrestricted bool) {
 	if !caller.SMART {
 		return nil, true

@@ -162,7 +162,7 @@ func Twice(sent []Sent, published []events.Published) (same map[int]bool, err er
 		default:
 			errs = append(errs, sent[i].within(fielderror.Errors{{
 				At: "/eventId", Code: fielderror.CodeInvalidValue,
-				Detail: fielderror.Quote(p.ID) + " is also the id of event " + strconv.Itoa(before) + " of the request, which has other content; send each event with an id of its own",
+				Detail: fielderror.Quote(p.ID) + " is also the id of the event at index " + strconv.Itoa(before) + " of the request, which has other content; send each event with an id of its own",
 			}})...)
 		}
 	}

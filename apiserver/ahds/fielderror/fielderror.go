@@ -50,7 +50,7 @@ type Errors []Error
 func (f Errors) Error() string {
 	messages := make([]string, len(f))
 	for i, each := range f {
-		messages[i] = each.At + ": " + each.Detail
+		messages[i] = strings.TrimPrefix(each.At+": "+each.Detail, ": ")
 	}
 	return strings.Join(messages, "; ")
 }

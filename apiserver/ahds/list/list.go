@@ -1,7 +1,7 @@
-// Package list parses the query parameters of the AHDS facade's lists and writes their responses:
-// numbered pages that are sorted by one field and filtered by several parameters. The type
-// parameter C of its types is what a filter returns for its value: a condition of a store or a test
-// of an object.
+// Package list parses the query parameters of the AHDS facade's lists and writes their responses. A
+// response is a numbered page of a list that is sorted by one field and filtered by several
+// parameters. The type parameter C is what a filter returns for its value: a condition of a store
+// or a test of an object.
 package list
 
 import (
@@ -128,7 +128,7 @@ func (r *Request[C]) set(name, value string, options Options[C]) (f fielderror.E
 	switch name {
 	case "page":
 		r.Page, ok = whole(value, 0, maxPage)
-		return wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(value)+" is not a page number; send a whole number from 0"), ok
+		return wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(value)+" is not a page number; send 0 or a larger whole number"), ok
 	case "pageSize":
 		r.PageSize, ok = whole(value, 1, MaxPageSize)
 		return wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(value)+" is not a page size; send a whole number from 1 to 100"), ok

@@ -133,8 +133,8 @@ func Boolean() Check {
 
 var integerForm = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,17})$`)
 
-// Int returns the value of a JSON number that is a whole number without an exponent and fits into
-// 64 bits, and 0 for any other value.
+// Int returns the value of a JSON number that is written without a fraction or an exponent and fits
+// into 64 bits. It returns 0 for any other value.
 func Int(value jsontext.Value) int64 {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil {

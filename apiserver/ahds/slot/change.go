@@ -43,9 +43,9 @@ type State struct {
 
 func (s State) held(now time.Time) bool { return s.Hold != nil && now.Before(s.Hold.Until) }
 
-// Claims returns the claim of an active slot on its resource's time: without expiry if it is
-// booked, and until the end of the hold if it is held. For other slots, the result is empty but not
-// nil, so that a write releases the claims that the slot had.
+// Claims returns the claim of an active slot on its resource's time. The claim of a booked slot
+// does not expire, and that of a held slot expires when the hold ends. For other slots, the result
+// is empty but not nil, so that a write releases the claims that the slot had.
 func (s State) Claims(now time.Time) []store.Claim {
 	switch slot := Read(s.Content); {
 	case !slot.Active:

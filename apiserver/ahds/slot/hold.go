@@ -74,9 +74,9 @@ func (s State) admit(t Tokens, token string, now time.Time) error {
 	return nil
 }
 
-// Take returns the state of the slot with a new hold of nonce, or with the hold of asked.holdToken
-// extended. In both cases the hold ends asked.ttlSeconds after now. asked has the HoldFields.
-// Errors: *RefusedError.
+// Take returns the state of the slot with a new hold whose Nonce is nonce. If asked has a
+// holdToken, Take extends the hold of that token instead. In both cases the hold ends
+// asked.ttlSeconds after now. asked has the HoldFields. Errors: *RefusedError.
 func (s State) Take(t Tokens, asked schema.Content, nonce string, now time.Time) (State, error) {
 	token := asked.Text("holdToken")
 	if err := s.admit(t, token, now); err != nil {

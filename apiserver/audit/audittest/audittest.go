@@ -205,7 +205,7 @@ func testMany(t *testing.T, open Open) {
 		t.Errorf("%d entries, want %d", len(got), batches*size)
 	}
 	if got := search(t, other, audit.Query{Entity: "Patient/3-77"}); len(got) != 1 {
-		t.Errorf("%d entries of one record", len(got))
+		t.Errorf("%d entries of one record, want 1", len(got))
 	}
 }
 
@@ -225,7 +225,7 @@ func testReplicas(t *testing.T, open Open) {
 	all.Wait()
 	a, b := search(t, first, audit.Query{}), search(t, second, audit.Query{})
 	if diff := cmp.Diff(a, b); diff != "" || len(a) != 20 {
-		t.Errorf("%d entries (-first +second):\n%s", len(a), diff)
+		t.Errorf("%d entries, want 20 (-first +second):\n%s", len(a), diff)
 	}
 }
 
@@ -245,7 +245,7 @@ func testTrim(t *testing.T, open Open) {
 	fresh, old, older := Entry(0, nil), Entry(retention-48*time.Hour, nil), Entry(retention+48*time.Hour, nil)
 	appendAll(t, log, older, old, fresh)
 	if got := search(t, log, audit.Query{}); len(got) != 3 {
-		t.Fatalf("%d entries before", len(got))
+		t.Fatalf("%d entries before Trim, want 3", len(got))
 	}
 	if err := second.Trim(t.Context(), retention); err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package targets provides the settings of the cluster's Webhooks, with the content of their
-// Secrets, to the process that delivers, and writes the health of Webhooks to their status. The
+// Secrets, to the process that delivers. It also writes the health of Webhooks to their status. The
 // APIs do not use it, because they may not read Secrets.
 package targets
 

@@ -1,6 +1,6 @@
 // Package signing creates, checks and uses the secrets that sign webhooks, in the forms of Standard
-// Webhooks: whsec_… is shared with the receiver, and whsk_… is a private key with public key
-// whpk_….
+// Webhooks. A secret whsec_… is shared with the receiver, and whsk_… is a private key with public
+// key whpk_….
 package signing
 
 import (

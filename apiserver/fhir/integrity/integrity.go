@@ -49,10 +49,10 @@ func localReferences(recordType string, body []byte, bases []string) []Reference
 
 // Write writes all of the operations or none. It fails if an operation refers to a record that does
 // not exist or that the caller may not read, or deletes a record to which another one refers. A
-// record that one of the operations writes counts as existing and readable. A reference that the
-// caller can read in the stored version may be to a record that the caller may not read. Errors:
-// *DanglingError, *ReferencedError, those of the store, and those of Authorizer except
-// *access.ForbiddenError.
+// record that one of the operations writes counts as existing and readable. If the caller may read
+// the stored version of a record, an update may keep the references of that version, even those to
+// records that the caller may not read. Errors: *DanglingError, *ReferencedError, those of the
+// store, and those of Authorizer except *access.ForbiddenError.
 func (w *Writer) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	prepared, err := w.addPreconditions(ctx, ops)
 	if err != nil {
@@ -290,7 +290,9 @@ func isRefusal(err error) bool {
 // DanglingError is the error of a resource with references to records that do not exist or that the
 // caller may not read.
 type DanglingError struct {
-	Key        store.Key
+	// Key is the key of the resource.
+	Key store.Key
+	// References are these references, at most maxDangling.
 	References []Reference
 }
 
@@ -311,6 +313,7 @@ func (r Reference) Problem() string {
 // most maxReferrers of these records. others is true if some of them are not named, because the
 // caller may not list them or they are too many.
 type ReferencedError struct {
+	// Key is the key of the record that was to be deleted.
 	Key    store.Key
 	named  []store.Key
 	others bool

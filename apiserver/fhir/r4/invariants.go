@@ -92,7 +92,7 @@ func (r *reader) textOf(f *frame, bit uint64) []byte {
 // datatypes. The reader itself checks ele-1, dom-2, dom-3, ref-1, txt-1 and txt-2.
 var invariants = [numTypes][]invariant{
 	typeAge: append(quantity, invariant{
-		"age-1", "an age must have a code, the system UCUM (http://unitsofmeasure.org) and a value above 0",
+		"age-1", "an age with a value must have a code, its value must be above 0, and its system, if present, must be UCUM (http://unitsofmeasure.org)",
 		func(o object) bool {
 			return hasUCUMUnit(o) && (!o.hasValue(bitAgeValue) || parseDecimal(o.raw(bitAgeValue)).sign() > 0)
 		},
@@ -111,7 +111,7 @@ var invariants = [numTypes][]invariant{
 		return !o.isIn(typeOrganization, "address") || o.text(bitAddressUse) != "home"
 	}}},
 	typeCount: append(quantity, invariant{
-		"cnt-3", "a count must have the code 1, the system UCUM (http://unitsofmeasure.org) and a whole value",
+		"cnt-3", "the code of a count must be 1 and is required with a value, the value must be a whole number, and the system, if present, must be UCUM (http://unitsofmeasure.org)",
 		func(o object) bool {
 			return hasUCUMUnit(o) && (!o.hasValue(bitCountCode) || o.text(bitCountCode) == "1") &&
 				(!o.hasValue(bitCountValue) || parseDecimal(o.raw(bitCountValue)).isWhole())
@@ -130,7 +130,7 @@ var invariants = [numTypes][]invariant{
 		},
 	}},
 	typeDistance: append(quantity, invariant{
-		"dis-1", "a distance must have a code and the system UCUM (http://unitsofmeasure.org)", hasUCUMUnit,
+		"dis-1", "a distance with a value must have a code, and its system, if present, must be UCUM (http://unitsofmeasure.org)", hasUCUMUnit,
 	}),
 	typeDuration: append(quantity, invariant{
 		"drt-1", "a duration with a code must have the system UCUM (http://unitsofmeasure.org) and a value",

@@ -38,7 +38,8 @@ const (
 type Cursor struct {
 	// After is the position after which the page starts. It is empty for the first page.
 	After []byte
-	// Previous, if HasPrevious is set, is After of the previous page.
+	// Previous is After of the previous page. It is valid only if HasPrevious is true, and is empty if
+	// the previous page is the first one.
 	Previous    []byte
 	HasPrevious bool
 }

@@ -50,7 +50,7 @@ func IncludesOf(typeName string) (includes, revIncludes []string) {
 	return includes, revIncludes
 }
 
-// Kind is a kind of request, which determines the parameters for the form of the result.
+// Kind is a kind of request. It determines which result parameters a request may have.
 type Kind int
 
 // The kinds of requests.
@@ -61,8 +61,8 @@ const (
 	KindEverything
 )
 
-// ResultParameters returns the names of the parameters by which a request of a kind shapes its
-// result, sorted.
+// ResultParameters returns the names of the result parameters of a kind of request, sorted: of all
+// its parameters except search parameters.
 func ResultParameters(of Kind) []string {
 	tables := [...]map[string]resultParameter{searchResultParameters, historyResultParameters, readResultParameters, everythingResultParameters}
 	return slices.Sorted(maps.Keys(tables[of]))

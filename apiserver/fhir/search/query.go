@@ -60,8 +60,8 @@ type Query struct {
 	// Since, for a history, excludes the versions written before it. The zero time excludes none.
 	// ParseEverything also adds this bound to Where.
 	Since time.Time
-	// At, for a history, excludes the versions that were current in none of the ranges. nil
-	// excludes none.
+	// At restricts a history to the versions that were current at some time in one of the ranges. nil
+	// does not restrict it.
 	At []store.TimeRange
 
 	bases []string

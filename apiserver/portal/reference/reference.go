@@ -1,7 +1,7 @@
-// Package reference reads an OpenAPI document as the pages of the API reference show it: a list of
-// operations, one page for each operation, and one for each schema. Pages refer to other schemas by
-// their names, so that a page is small although the schemas of FHIR contain each other. It reads the
-// parts of OpenAPI and JSON Schema that package openapi writes.
+// Package reference reads an OpenAPI document as the pages of the API reference show it. There is a
+// list of operations, one page for each operation, and one for each schema. Pages refer to other
+// schemas by their names, so that a page is small although the schemas of FHIR contain each other.
+// It reads the parts of OpenAPI and JSON Schema that package openapi writes.
 package reference
 
 import (

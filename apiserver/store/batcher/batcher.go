@@ -59,11 +59,11 @@ type waiter[Q any] struct {
 	leader bool
 }
 
-// New returns a Batcher that calls run with 1 to 64 queries. run stores each result in its
-// query, so Q is normally a pointer. run is called concurrently. The context of run has the values of the
-// leader's context, is not canceled with that of any caller, and ends timeout after the batch
-// started. If run panics, Do panics in the leader and returns nil to the other callers. So run must
-// first mark all queries as having no result.
+// New returns a Batcher that calls run with 1 to 64 queries. run stores each result in its query,
+// so Q is normally a pointer. run is called concurrently. The context of run has the values of the
+// leader's context, but is not canceled with the context of a caller. It ends timeout after the
+// batch started. If run panics, Do panics in the leader and returns nil to the other callers. So
+// run must first mark all queries as having no result.
 func New[Q any](timeout time.Duration, run func(ctx context.Context, batch []Q)) *Batcher[Q] {
 	return NewLimited(timeout, Limits{}, run)
 }

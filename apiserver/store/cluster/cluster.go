@@ -76,8 +76,9 @@ type siteID struct {
 	namespace, key string
 }
 
-// New returns a Cluster. Reads by id work at once. Until Run has filled the index, writes, searches,
-// dumps, restores, histories of several records and histories with Access fail with store.ErrNotReady.
+// New returns a Cluster. Reads by id work at once. Until Run has filled the index, writes,
+// searches, dumps, restores, histories of several records and histories with Access fail with
+// store.ErrNotReady. So do Mark, ChangedSince and Count of store.ChangeLog.
 func New(config *rest.Config, options Options) (*Cluster, error) {
 	client, err := objects.New(config)
 	if err != nil {
@@ -199,13 +200,14 @@ type Store struct {
 	admission func(context.Context) error
 }
 
-// Paused returns a store of the same records whose writes fail with store.ErrMoving.
+// Paused returns a store of the same records whose writes and restores fail with store.ErrMoving.
 func (s *Store) Paused() *Store {
 	return s.Admitted(func(context.Context) error { return store.ErrMoving })
 }
 
-// Admitted returns a store of the same records, which calls check before it begins a write or a restore,
-// and again after it has read the record that it changes. The write fails with the error of check.
+// Admitted returns a store of the same records that calls check before each write and each restore.
+// It calls check again after it has read the record to change. If check returns an error, the write
+// or the restore fails with that error.
 func (s *Store) Admitted(check func(context.Context) error) *Store {
 	admitted := *s
 	admitted.admission = check
@@ -221,7 +223,7 @@ func (s *Store) admit(ctx context.Context) error {
 
 var _ store.Store = (*Store)(nil)
 
-// Atomic implements store.Store. It returns false: the API server writes one object at a time.
+// Atomic implements store.Store. It returns false: kube-apiserver writes one object at a time.
 func (s *Store) Atomic() bool { return false }
 
 // Stats implements store.Store.

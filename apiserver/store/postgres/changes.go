@@ -27,9 +27,10 @@ func (s *Store) DropChanges(ctx context.Context) error {
 	return storeError("end the log of changes", err)
 }
 
-// Mark implements store.ChangeLog. A mark is the name of a row of the log and a snapshot: the changes of
-// all transactions that the snapshot does not show are later. A database that has lost the end of its
-// write-ahead log, as after a failover to an asynchronous standby, has also lost the row.
+// Mark implements store.ChangeLog. A mark consists of the name of a row of the log, and a snapshot.
+// The changes of all transactions that the snapshot does not show are later. A database that has
+// lost the end of its write-ahead log, as after a failover to an asynchronous standby, has also
+// lost the row.
 func (s *Store) Mark(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

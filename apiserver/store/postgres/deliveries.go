@@ -12,7 +12,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/outbox"
 )
 
-// Deliveries returns the log of the site's deliveries. Package queue writes it.
+// Deliveries returns the log of the site's deliveries. Package queue writes that log.
 func (s *Store) Deliveries() delivery.Log { return deliveryLog{s} }
 
 type deliveryLog struct{ *Store }

@@ -15,7 +15,7 @@ import (
 
 // ErrExists means that one of the records to Load exists already, live or as a tombstone, or that
 // Load got a record twice.
-var ErrExists = errors.New("a record to load exists already")
+var ErrExists = errors.New("a record to load exists already, or is in the load twice")
 
 // loadTimeouts is the maximum duration of a Load, a Restore or the transaction of a batch of Reindex,
 // in multiples of Options.QueryTimeout. At the limit the transaction fails and stores nothing.

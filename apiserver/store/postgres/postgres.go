@@ -32,14 +32,15 @@ type Options struct {
 	// records.
 	Extractor store.Extractor
 	// QueryTimeout is the maximum duration of a call of a method of store.Store. At the limit the call
-	// fails. Load, Restore and a batch of Reindex may take ten times as long. Most other statements, also
-	// those of background tasks, are limited by the statement_timeout of 5 s too. Default: 7 s.
+	// fails. Load, Restore and a batch of Reindex may take ten times as long. Most statements of
+	// other methods and of background tasks are also limited by the statement_timeout of 5 s. Default:
+	// 7 s.
 	QueryTimeout time.Duration
 	// Replicas are the read replicas of the database, for searches with Query.MaxLag. If it is nil, the
 	// primary answers all searches.
 	Replicas *Replicas
-	// Maintenance is the one that all stores of the pool share. If it is nil, the store has one of
-	// its own, which is enough if no other store uses the pool.
+	// Maintenance is the Maintenance of the pool, which all stores of the pool share. If it is nil,
+	// the store has a Maintenance of its own, which is enough if no other store uses the pool.
 	Maintenance *Maintenance
 	// Now is the clock for the times of writes, for tests. If it is nil, the clock of the database
 	// is used. With another clock, clients that poll may miss versions.
@@ -107,10 +108,11 @@ func Connect(ctx context.Context, uri string) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-// Config parses a connection string. It adds the limits of the pool and of messages, and the session
-// settings on which the statements of the engine rely, except those that the connection string sets.
-// It returns an error if the connection string is invalid. The error does not contain the connection
-// string, which may have a password.
+// Config parses a connection string. It adds the limits of the pool and of messages, and the
+// session settings on which the statements of the engine rely. Session settings, the maximum pool
+// size and the connect timeout in the connection string take precedence. It returns an error if the
+// connection string is invalid. The error does not contain the connection string, which may have a
+// password.
 func Config(uri string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(uri)
 	if err != nil {

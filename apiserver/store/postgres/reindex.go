@@ -25,11 +25,11 @@ type Reindexed struct {
 }
 
 // Reindex updates the index rows of records that a release with other results of store.Extractor
-// wrote, and adds the texts and labels that earlier releases did not store. It can run during reads
-// and writes. It starts after a key, or at the first record for the zero key, and calls report after
-// each batch of 1000 records. An interrupted Reindex can resume at Reindexed.After. When Reindex
-// returns nil, searches by newly extracted values find all records, except those that an earlier
-// release has written in the meantime.
+// wrote. It also adds the texts and labels that earlier releases did not store. It can run during
+// reads and writes. It starts after a key, or at the first record for the zero key, and calls
+// report after each batch of 1000 records. An interrupted Reindex can resume at Reindexed.After.
+// When Reindex returns nil, searches by newly extracted values find all records, except those that
+// an earlier release has written in the meantime. Errors: store.ErrMoving, store.ErrUnavailable.
 func (s *Store) Reindex(ctx context.Context, after store.Key, report func(Reindexed)) error {
 	done := Reindexed{After: after}
 	for {

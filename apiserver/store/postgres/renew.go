@@ -14,8 +14,8 @@ import (
 type Renewal int
 
 const (
-	// Current means that all records are indexed by the wanted version of the extraction
-	// (store.Extractor.Version) or a later version, and that the database no longer has the texts of
+	// Current means that nothing is left to do. All records are indexed by the wanted version of the
+	// extraction (store.Extractor.Version) or a later one. The database no longer has the texts of
 	// earlier releases.
 	Current Renewal = iota
 	// Elsewhere means that another process is reindexing the site. The caller should try again later.
@@ -32,11 +32,12 @@ const renewPause = 10 * time.Second
 
 // Renew reindexes the site unless its index was made with the given version of the extraction or a
 // later one (store.Extractor.Version). It resumes an interrupted pass, and repeats passes over all
-// records until one finds no record to change. It calls report before the first batch of each pass and
-// after each batch. When all records are indexed, it drops the texts of earlier releases
-// (schema.DropWideTexts). One process at a time does this for a site. In other processes, Renew does
-// not wait for it: it returns Current if there is nothing to do, else Elsewhere. Renew may wait for
-// the maintenance of other sites of the pool (Maintenance). Errors: store.ErrUnavailable, ctx.Err().
+// records until one finds no record to change. It calls report before the first batch of each pass
+// and after each batch. When all records are indexed, it drops the texts of earlier releases
+// (schema.DropWideTexts). One process at a time does this for a site. In other processes, Renew
+// does not wait for that process. It returns Current if there is nothing to do, and otherwise
+// Elsewhere. Renew may wait for the maintenance of other sites of the pool (Maintenance). Errors:
+// store.ErrMoving, store.ErrUnavailable, ctx.Err().
 func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)) (Renewal, error) {
 	if current, err := s.isCurrent(ctx, version); current || err != nil {
 		return Current, storeError("reindex site", err)

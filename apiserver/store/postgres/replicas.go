@@ -36,10 +36,11 @@ const (
 // CloudNativePG does. The stores of the sites in the database share a Replicas. It is safe for
 // concurrent use.
 //
-// The lag of a replica is measured by positions in the write-ahead log. A position of the primary that
-// was read at a time is at or after all writes that were acknowledged before that time. A replica that
-// has replayed that position therefore has all these writes, and lags by at most the time since then,
-// whether the primary is idle or not, and whatever the clocks of the servers are.
+// The lag of a replica is measured by positions in the write-ahead log. A position of the primary
+// that was read at a time is at or after all writes that were acknowledged before that time. A
+// replica that has replayed that position therefore has all these writes, and lags by at most the
+// time since then. This is so even if the primary is idle. It does not depend on the clocks of the
+// servers.
 type Replicas struct {
 	primary, standbys *pgxpool.Pool
 	reading           singleflight.Group
@@ -73,10 +74,11 @@ func NewReplicas(primary, standbys *pgxpool.Pool) *Replicas {
 	return &Replicas{primary: primary, standbys: standbys, sessions: make(share, standbys.Config().MaxConns)}
 }
 
-// ConfigReplicas changes the configurations of the pools of a primary and of its replicas, which Config
-// returned. Together they have as many connections as the pool of a database without replicas, but at
-// least one each. So no server has more, whichever is the primary after a failover. ConfigReplicas
-// also sets the timeouts of the replicas, and makes their sessions read-only.
+// ConfigReplicas changes the configurations of the pools of a primary and of its replicas, which
+// Config returned. Together, the pools have as many connections as the pool of a database without
+// replicas, but at least one each. So no server has more connections, whichever is the primary
+// after a failover. ConfigReplicas also sets the timeouts of the replicas, and makes their sessions
+// read-only.
 func ConfigReplicas(primary, standbys *pgxpool.Config) {
 	standbys.MaxConns = max(1, primary.MaxConns/replicaFraction)
 	primary.MaxConns = max(1, primary.MaxConns-standbys.MaxConns)
@@ -88,11 +90,11 @@ func ConfigReplicas(primary, standbys *pgxpool.Config) {
 // ReplicaSearches are the numbers of searches that accepted a lag, by their outcome. Searches that
 // found no free connection to the replicas are not counted.
 type ReplicaSearches struct {
-	// Answered counts the searches that a replica answered, with a page or with
-	// store.ErrQueryTimeout. Lagging counts those that went to the primary because the lag of the
-	// replica was greater or unknown, or because its tables or index were not those of this release.
-	// Failed counts those that went to the primary because a replica returned an error or did not
-	// answer, or had failed less than replicaPause before. It also counts those whose caller went
+	// Answered counts the searches that a replica answered, with a page or with store.ErrQueryTimeout.
+	// The primary answered the searches that Lagging and Failed count. Lagging counts the searches for
+	// which the lag of the replica was too great or unknown, or its tables or index were not those of
+	// this release. Failed counts the searches for which a replica returned an error or did not
+	// answer, or had failed less than 5 s before. Failed also counts the searches whose caller went
 	// away in the meantime.
 	Answered, Lagging, Failed int64
 }

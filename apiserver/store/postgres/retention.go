@@ -27,12 +27,13 @@ func (s *Store) Retention() store.Retention {
 	return store.Retention{}
 }
 
-// Retain purges the tombstones that are older than the cutoff for tombstones, and removes the
-// versions that were superseded before the cutoff for versions, in batches. A zero cutoff removes
-// nothing. It does not purge the tombstones of posted events. The other versions keep their numbers.
-// One process at a time does this for a site. In other processes Retain removes nothing and does not
-// wait for it. Retain may wait for the maintenance of other sites of the pool (Maintenance). Errors:
-// those of Write. What was removed before an error remains removed.
+// Retain purges the tombstones from before the cutoff for tombstones. It also removes the versions
+// that were superseded before the cutoff for versions. It works in batches. A zero cutoff removes
+// nothing. Retain does not purge the tombstones of posted events. The other versions keep their
+// numbers. One process at a time does this for a site. In other processes, Retain removes nothing,
+// and returns nil without waiting for that process. Retain may wait for the maintenance of other
+// sites of the pool (Maintenance). Errors: those of Write. What was removed before an error remains
+// removed.
 func (s *Store) Retain(ctx context.Context, before store.Cutoffs) (removed store.Retained, err error) {
 	if before == (store.Cutoffs{}) {
 		return removed, nil

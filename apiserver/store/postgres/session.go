@@ -19,11 +19,11 @@ var (
 	errEnded = errors.New("the session that held the advisory lock has ended, or could not begin")
 )
 
-// ConfigSession limits a pool to one session in its life, which holds the advisory lock with a name
-// from its start to its end. If another session holds the lock, the first use of the pool fails with
-// ErrLocked. Each use after that, or after the end of the session, fails too. So another pool gets
-// the lock only when no transaction of this pool is open, and no transaction of this pool can follow,
-// even if its process was paused in the meantime. config must be one that Config returned.
+// ConfigSession limits a pool to a single session. From its start to its end, the session holds the
+// advisory lock with a name. If another session holds the lock, the first use of the pool fails
+// with ErrLocked. Each use after that, or after the end of the session, fails too. So when another
+// pool gets the lock, the last transaction of this pool has ended. This is so even if the process
+// of this pool was paused in the meantime. config must be one that Config returned.
 func ConfigSession(config *pgxpool.Config, name string) {
 	const forever = time.Duration(math.MaxInt64)
 	config.MinConns, config.MinIdleConns, config.MaxConns = 0, 0, 1

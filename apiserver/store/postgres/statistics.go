@@ -65,7 +65,7 @@ func (s *Store) refreshStatistics(ctx context.Context) {
 		records, err = s.readRecordCounts(ctx)
 	}
 	if err != nil {
-		slog.WarnContext(ctx, "cannot read the statistics of a site; searches use older statistics", "site", s.site, "error", err)
+		slog.WarnContext(ctx, "cannot read the statistics of a site; searches use older statistics or none", "site", s.site, "error", err)
 		return
 	}
 	s.statistics.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/delivery"
 )
 
-// Tail returns a reader that follows the deliveries of the site. Package queue writes them.
+// Tail returns a reader that follows the deliveries of the site. Package queue writes the
+// deliveries.
 func (s *Store) Tail() delivery.Tail { return deliveryLog{s} }
 
 // maxWaitingEvents is the number of events in the outbox of the site above which a tail returns no

@@ -13,8 +13,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// EventReader is an optional interface of a Store. The suite reads accepted events by it, and skips
-// the tests of events if the Store does not implement it.
+// EventReader is an optional interface of a Store, by which the suite reads accepted events. The
+// suite skips the tests of events if the Store does not implement EventReader.
 type EventReader interface {
 	// AcceptedEvents returns the stored events that have no deliveries yet, sorted by sequence.
 	AcceptedEvents(ctx context.Context) ([]store.AcceptedEvent, error)

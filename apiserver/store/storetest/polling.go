@@ -16,10 +16,10 @@ func testPolling(t *testing.T, open Open) {
 	Poll(t, []store.Store{s}, s)
 }
 
-// Poll shows that polling misses no write. 16 writers write to the given replicas. At the same
-// time, clients poll s for versions that are newer than all that they have received: by the history
-// of the site, by the history of a type, by a search sorted by time of update, and by a search for all
-// records of which only those from before the watermark count.
+// Poll tests that polling misses no write. 16 writers write to the replicas in writers. At the same
+// time, clients poll s for versions that are newer than all that they have received. They read the
+// history of the site, the history of a type, a search sorted by time of update, and a search for
+// all records. Of the last search, only records from before the watermark count.
 func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	t.Helper()
 	const writersN, ids, rounds = 16, 3, 12

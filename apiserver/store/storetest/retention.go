@@ -12,7 +12,8 @@ import (
 // Retainer is an optional interface of a Store. The suite skips the tests of retention if the Store
 // does not implement it.
 type Retainer interface {
-	// Retain removes what is from before the cutoffs.
+	// Retain removes the tombstones and the superseded versions from before the cutoffs, and returns
+	// their numbers.
 	Retain(ctx context.Context, before store.Cutoffs) (store.Retained, error)
 }
 

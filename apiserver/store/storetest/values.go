@@ -31,7 +31,7 @@ type values struct {
 type Extractor struct {
 	// Facets are the parameters that are facets.
 	Facets []string
-	// PartsOf are the parts of parameters.
+	// PartsOf maps a parameter to its parts (store.Extractor.Parts).
 	PartsOf map[string][]string
 }
 

@@ -77,7 +77,7 @@ func Run(ctx context.Context, config Config, site *siteapi.Client, siteURL strin
 	}
 	removed, err := prune(ctx, f, name, keep, began)
 	if err != nil {
-		err = fmt.Errorf("the backup %s is complete, but old backups were not deleted: %w", name, err)
+		err = fmt.Errorf("the backup %s is complete, but not all old backups were deleted: %w", name, err)
 	}
 	return Result{Manifest: manifest, Name: name, Removed: removed}, err
 }

@@ -42,8 +42,9 @@ type Exported struct {
 }
 
 // Export exports records of a site into files of a folder: {type}.{number}.ndjson, and manifest.json.
-// Export continues an interrupted export in the folder if that export has not expired. It returns an error if
-// the interrupted export is of another site than that of siteURL, in another format or with another query.
+// Export continues an interrupted export in the folder, or starts it again if it has expired. Export returns
+// an error if the folder has a complete export, or an interrupted one of another site than that of siteURL,
+// in another format or with another query.
 func Export(ctx context.Context, site *siteapi.Client, siteURL, directory string, query url.Values, progress *Progress) (Exported, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return Exported{}, err
@@ -97,7 +98,7 @@ func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, pr
 	}
 	manifest, err := await(ctx, site, state.ID, progress)
 	if isAbsent(err) {
-		progress.Say("The interrupted export has ended at the site. It starts again.")
+		progress.Say("The site no longer has the interrupted export. The export starts again.")
 		return nil, nil
 	}
 	return manifest, err

@@ -167,7 +167,7 @@ func checkExported(directory string, files []NativeFile) error {
 			err = fmt.Errorf("it has %d bytes, and %d were written", info.Size(), file.Bytes)
 		}
 		if err != nil {
-			return fmt.Errorf("the interrupted export cannot go on, because its file %s has changed; export into an empty directory: %w", file.Name, err)
+			return fmt.Errorf("the interrupted export cannot go on, because its file %s is missing or has changed; export into an empty directory: %w", file.Name, err)
 		}
 	}
 	return nil

@@ -145,7 +145,7 @@ func TestExportNativeChecksFiles(t *testing.T) {
 		change func(path string) error
 		want   string
 	}{
-		{"removed", os.Remove, "records.00001.ndjson has changed; export into an empty directory: "},
+		{"removed", os.Remove, "records.00001.ndjson is missing or has changed; export into an empty directory: "},
 		{"cut", func(path string) error { return os.Truncate(path, 7) }, "it has 7 bytes, and "},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -52,8 +52,8 @@ func own(from map[string]string) map[string]string {
 	return selected
 }
 
-// Webhook is the part of a Webhook that a support bundle has. It omits the path of the URL, and fields,
-// description and extensions, which can have any content.
+// Webhook is the part of a Webhook that a support bundle has. It omits the path of the URL, and
+// spec.fields, spec.description and spec.extensions, which can have any content.
 type Webhook struct {
 	Namespace string                 `json:"namespace"`
 	Name      string                 `json:"name"`

@@ -108,7 +108,7 @@ func (a *app) importCommand() *cobra.Command {
 		Use: "import SITE", Short: "Import the records in files into a Site",
 		Long: `Imports the files *.ndjson of a directory, with one resource on each line. Resources keep their ids: a record that
 exists is updated, one with the same content stays unchanged. Lines that refer to a resource in a later line or file
-are sent again when that is imported.
+are sent again after all other lines.
 
 If the directory has an export in the native format (export --native), its files are compared with the digests in
 manifest.json, and the records get all their versions, times and claims. A record that exists gets the versions that it

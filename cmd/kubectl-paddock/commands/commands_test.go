@@ -61,7 +61,7 @@ func TestInvalidInput(t *testing.T) {
 		"webhooks replay demo hook --token-file t --from 2031-03-01T00:00:00Z --status pending":          `--status: "pending" is not one of delivered, failed, undelivered`,
 		"webhooks listen demo hook --token-file t":                                                       "--forward-to is required",
 		"webhooks listen demo hook --token-file t --forward-to localhost:3000":                           `--forward-to: "localhost:3000" is not an http or https URL`,
-		"webhooks listen demo hook --token-file t --forward-to http://localhost --secret whsec_x":        "--secret: a shared signing secret must have 24 to 64 bytes",
+		"webhooks listen demo hook --token-file t --forward-to http://localhost --secret whsec_x":        "--secret or $PADDOCK_LISTEN_SECRET: a shared signing secret must have 24 to 64 bytes",
 	} {
 		t.Run(line, func(t *testing.T) {
 			code, out, said := run(t, strings.Fields(line)...)

@@ -15,8 +15,8 @@ func (a *app) eraseCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "erase SITE TYPE/ID", Short: "Erase a record with its history",
 		Long: `Erases a record, live or deleted, with all its versions, and the events and deliveries about it. For a Patient, the
-records of its compartment are erased as well, except those that are also about others, such as a Group with further
-members. This cannot be undone. The token needs the verb purge on the types of the records, which the ClusterRole
+records of its compartment are erased as well, except those that are also about other subjects, such as a Group with
+further members. This cannot be undone. The token needs the verb purge on the types of the records, which the ClusterRole
 paddock-admin has.
 
 The result is a receipt with counts, which names no record. Backups and exported files are not erased.`,

@@ -41,7 +41,7 @@ verb privileged on all types of records.`,
 		signs := cmp.Or(given, signing.NewShared())
 		key, err := signing.ParseKey(signs)
 		if err != nil {
-			return usagef(command, "--secret: %v", err)
+			return usagef(command, "--secret or $%s: %v", secretVariable, err)
 		}
 		if site.caFile != "" {
 			return usagef(command, "--server-ca-file is not supported by listen, which verifies the certificate of Paddock with the system's CA certificates; omit the flag")

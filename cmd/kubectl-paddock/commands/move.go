@@ -35,7 +35,7 @@ func (a *app) moveCommand() *cobra.Command {
 		Long: `Moves the data of a site to another storage, or to a Site of another namespace, under the same siteID and URL. The site serves reads all the time, and
 refuses writes with 503 for seconds. Afterwards the former storage keeps its data until the move is confirmed or rolled
 back. The command creates a SiteMove, which the controller carries out, and shows its
-progress. The command can be interrupted: without --to, it shows the move in progress.`,
+progress. The command can be interrupted. Without --to and --to-namespace, it shows the move in progress.`,
 		Example: `  kubectl paddock move demo -n demo --to postgres:demo-db
   kubectl paddock move demo -n demo --to-namespace clinic
   kubectl paddock move demo -n demo --confirm
@@ -207,7 +207,7 @@ func (a *app) showMove(ctx context.Context, c *cluster, namespace, name string) 
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("the move goes on; repeat the command without --to to see its progress")
+			return errors.New("the move goes on; repeat the command without --to and --to-namespace to see its progress")
 		case <-time.After(movePoll):
 		}
 	}

@@ -63,7 +63,7 @@ records, Secrets, tokens, logs or environments. What the user has no right to re
 			return fmt.Errorf("write --file: %w", err)
 		}
 		if len(r.failed) > 0 {
-			a.say("The report is incomplete: %d items could not be read, which errors.yaml lists.", len(r.failed))
+			a.say("The report is incomplete: %d items could not be read. Its file errors.yaml lists them.", len(r.failed))
 		}
 		_, err = fmt.Fprintln(a.Streams.Out, path)
 		return err

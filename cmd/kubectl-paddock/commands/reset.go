@@ -37,7 +37,7 @@ ClusterRole paddock-editor. Each request is in the audit log. If the command is 
 		if err != nil {
 			return err
 		}
-		a.say("Deleted %d records, and loaded %d with the slots of this week.", result.Deleted, result.Loaded)
+		a.say("Deleted %d records, slots, event groups and calendars. Loaded %d records, and the slots of the days around today.", result.Deleted, result.Loaded)
 		return nil
 	}
 	return command

@@ -16,8 +16,8 @@ them into the Site, which should be empty. The records get all their versions, t
 verb import on the Site.
 
 The credentials are those of $AWS_ACCESS_KEY_ID, $AWS_SECRET_ACCESS_KEY and $AWS_SESSION_TOKEN. Webhooks are in
-` + backup.ObjectsName + ` in the directory, and are not restored; kubectl apply does it. A restore that was interrupted goes on if the
-command is repeated with the same directory.`,
+` + backup.ObjectsName + ` in the directory, and are not restored; use kubectl apply to restore them. A restore that was
+interrupted goes on if the command is repeated with the same directory.`,
 		Example: `  kubectl paddock restore demo -n demo --as-service-account administrator --from s3://backups/paddock/demo/demo --directory demo-restored
   kubectl paddock restore demo -n demo --as-service-account administrator --s3-endpoint https://minio.example.org \
     --from s3://backups/paddock/demo/demo/2031-03-01T02-17-00.123Z-5f1c2ab4 --directory demo-restored`,

@@ -126,7 +126,7 @@ func (a *app) renew(ctx context.Context, file string, issue func(context.Context
 		case err != nil && (isFirst || isRefusal(err)):
 			return err
 		case err != nil:
-			a.say("The token is not renewed, trying again in %s: %v", pause, err)
+			a.say("The token cannot be renewed, and the command will retry in %s: %v", pause, err)
 			sleep(ctx, pause)
 			pause = min(2*pause, maxRenewalPause)
 			continue

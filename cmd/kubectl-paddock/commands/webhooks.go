@@ -218,7 +218,7 @@ func (a *app) webhookRedeliverCommand() *cobra.Command {
 func (a *app) webhookReplayCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "replay SITE WEBHOOK --from TIME", Short: "Send the deliveries of a range of time again",
-		Long: `Sends the deliveries to a webhook again that were accepted at or after --from and before --to. The token needs the
+		Long: `Sends again the deliveries to a webhook that were accepted at or after --from and before --to. The token needs the
 right to create webhooks/deliveries of the group paddock.health.`,
 		Example: "  kubectl paddock webhooks replay demo partner -n demo --as-service-account editor --from 2031-03-01T00:00:00Z",
 		Args:    arguments("SITE", "WEBHOOK"), ValidArgsFunction: a.completeWebhooks,

@@ -134,8 +134,8 @@ func (p Printer) Line(text string, level Level) error {
 	return err
 }
 
-// Safe returns a text that a server sent in a form that is safe to print on a terminal: control
-// characters are replaced by spaces.
+// Safe returns a text, such as one that a server sent, with its control characters replaced by spaces, so
+// that it is safe to print on a terminal.
 func Safe(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {

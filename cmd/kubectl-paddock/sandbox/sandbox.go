@@ -63,7 +63,7 @@ func removeRecords(ctx context.Context, api *siteapi.Client) (total int, err err
 			return total, err
 		}
 		if deleted == 0 {
-			return total, fmt.Errorf("records that refer to each other cannot be deleted: %w", refused)
+			return total, fmt.Errorf("the site refuses to delete the remaining records: %w", refused)
 		}
 	}
 }

@@ -48,7 +48,7 @@ type Client struct {
 	http  *http.Client
 }
 
-// New returns a Client. It returns an error if CertificateAuthorities has no certificate.
+// New returns a Client. It returns an error if CertificateAuthorities is set and has no certificate.
 func New(config Config) (*Client, error) {
 	transport := http.DefaultTransport
 	if len(config.CertificateAuthorities) > 0 {
@@ -68,8 +68,9 @@ func New(config Config) (*Client, error) {
 	}, nil
 }
 
-// AHDS sends a request to a path of the AHDS API, relative to /ahds/v1/. The body is in as JSON, or
-// empty if in is nil. The response is decoded into out, unless out is nil. Errors: *Error.
+// AHDS sends a request to a path of the AHDS API, relative to /ahds/v1/. The body of the request is the
+// JSON encoding of in, or empty if in is nil. The response is decoded into out, unless out is nil.
+// Errors: *Error.
 func (c *Client) AHDS(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	var body []byte
 	if in != nil {

@@ -88,7 +88,7 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 		wait = max(wait, r.pause)
 		r.pause = min(2*r.pause, maxPause)
-		r.say("the stream ended: %v; connecting again in %s", err, wait)
+		r.say("not connected to the stream: %v; connecting again in %s", err, wait)
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():

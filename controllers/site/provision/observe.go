@@ -62,7 +62,7 @@ func Observe(site *v1alpha1.Site, o Objects) State {
 		}
 	}
 	return State{Reason: v1alpha1.ReasonUnavailable, Message: fmt.Sprintf(
-		"Pod %s runs, but Postgres accepts no connections yet. It is starting, or replaying its log after a crash.", o.Pod.Name)}
+		"Pod %s runs, but Postgres accepts no connections yet. It may be starting, or replaying its log after a crash. If this persists, see the log of the Pod.", o.Pod.Name)}
 }
 
 func podReady(_ string, o Objects) (State, bool) {

@@ -63,7 +63,7 @@ func TestObserveStatefulSet(t *testing.T) {
 		},
 		"it starts": {
 			Objects{StatefulSet: seen, Pod: podOf(t, `{conditions: [{type: Ready, status: "False"}], containerStatuses: [{name: postgres, state: {running: {}}}]}`)},
-			State{false, v1alpha1.ReasonUnavailable, "Pod paddock-postgres-0 runs, but Postgres accepts no connections yet. It is starting, or replaying its log after a crash."},
+			State{false, v1alpha1.ReasonUnavailable, "Pod paddock-postgres-0 runs, but Postgres accepts no connections yet. It may be starting, or replaying its log after a crash. If this persists, see the log of the Pod."},
 		},
 		"its volume is lost": {
 			Objects{StatefulSet: seen, Volume: &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimLost}}},

@@ -52,7 +52,8 @@ const port = 5432
 
 // Options are the settings of a provisioned database that do not come from the Site's spec.
 type Options struct {
-	// Namespace is the controller's namespace. Only its Pods can connect to the database.
+	// Namespace is the controller's namespace. Only its Pods, and those of the database itself, can
+	// connect to the database.
 	Namespace string
 	// PostgresImage and CloudNativePGImage are the images of databases with the engines StatefulSet
 	// and CloudNativePG, without a tag.

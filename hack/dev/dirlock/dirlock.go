@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// HeldError is the error of Take for a lock that another process holds.
+// HeldError is the error of Take for a lock that is held, by another process or by this one.
 type HeldError struct {
 	// Process is the id of the holder, "unknown" if it has not written its id yet.
 	Process string

@@ -101,7 +101,8 @@ func Load(path string, types ...string) ([]Example, error) {
 }
 
 // Walk calls visit with each file of the package at path. name is the name in the package, such as
-// StructureDefinition-Patient.json. Walk stops at the first error of visit.
+// StructureDefinition-Patient.json. Walk stops at the first error of visit, and returns it with the
+// names of the file and the package.
 func Walk(path string, visit func(name string, text []byte) error) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -195,34 +195,36 @@ func (c *Cluster) endAPIServer() error {
 // and has no rate limit of client-go.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
 
-// UserConfig returns the configuration of a client that is a user, a member of groups, by a new client
-// certificate. It grants no rights: these come from RBAC.
+// UserConfig returns the configuration of a client that authenticates by a new client certificate
+// as the user, who is a member of the groups. UserConfig grants no rights: these come from RBAC.
 func (c *Cluster) UserConfig(user string, groups ...string) (*rest.Config, error) {
 	return c.pki.userConfig(c.config, user, groups)
 }
 
-// Kubeconfig is the path of a kubeconfig with the credentials of Config.
+// Kubeconfig returns the path of a kubeconfig with the credentials of Config.
 func (c *Cluster) Kubeconfig() string { return c.paths.kubeconfig() }
 
-// AuditLog is the path of kube-apiserver's audit log, JSON lines, when Options.AuditLog is set.
+// AuditLog returns the path of kube-apiserver's audit log, in JSON lines. The file exists only if
+// Options.AuditLog is set.
 func (c *Cluster) AuditLog() string { return c.paths.auditLog() }
 
-// FrontProxyCAFile is the CA that an aggregated API server has to trust for requests that
-// kube-apiserver proxies to it.
+// FrontProxyCAFile returns the path of the CA that an aggregated API server must trust for requests
+// that kube-apiserver proxies to it.
 func (c *Cluster) FrontProxyCAFile() string { return c.pki.frontProxy.certFile }
 
-// FrontProxyClientCert is the path of the certificate that kube-apiserver presents to aggregated API
-// servers.
+// FrontProxyClientCert returns the path of the certificate that kube-apiserver presents to
+// aggregated API servers.
 func (c *Cluster) FrontProxyClientCert() string { return c.pki.proxyClient.certFile }
 
-// FrontProxyClientKey is the path of the key of FrontProxyClientCert.
+// FrontProxyClientKey returns the path of the key of FrontProxyClientCert.
 func (c *Cluster) FrontProxyClientKey() string { return c.pki.proxyClient.keyFile }
 
-// Etcd is the etcd process.
+// Etcd returns the etcd process.
 func (c *Cluster) Etcd() *Process { return c.etcd }
 
-// APIServer is the kube-apiserver process.
+// APIServer returns the kube-apiserver process.
 func (c *Cluster) APIServer() *Process { return c.apiServer }
 
-// ControllerManager is the process of the controllers, nil without Options.ControllerManager and Options.Controllers.
+// ControllerManager returns the process of the controllers. It is nil if neither
+// Options.ControllerManager nor Options.Controllers is set.
 func (c *Cluster) ControllerManager() *Process { return c.controllerManager }

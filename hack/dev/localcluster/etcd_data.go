@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// EtcdDatabase is the file in which etcd keeps its keys and values. Its write-ahead log is elsewhere.
+// EtcdDatabase returns the path of the file in which etcd keeps its keys and values. Its
+// write-ahead log is elsewhere.
 func (c *Cluster) EtcdDatabase() string {
 	return filepath.Join(c.paths.etcdData(), "member", "snap", "db")
 }
@@ -41,8 +42,8 @@ func (c *Cluster) CompactEtcd(ctx context.Context) error {
 	return c.callEtcd(ctx, client, "/v3/maintenance/defragment", "{}", nil)
 }
 
-// SetFull sets or removes the alarm that etcd raises when its quota is exhausted. While the alarm is set,
-// etcd refuses writes and answers reads.
+// SetFull sets or removes the alarm that etcd raises when its quota is exhausted. While the alarm
+// is set, etcd refuses writes and answers reads.
 func (c *Cluster) SetFull(ctx context.Context, full bool) error {
 	client, err := c.etcdClient()
 	if err != nil {
@@ -56,8 +57,8 @@ func (c *Cluster) SetFull(ctx context.Context, full bool) error {
 	return c.callEtcd(ctx, client, "/v3/maintenance/alarm", fmt.Sprintf(`{"action":%q,"alarm":"NOSPACE"}`, action), nil)
 }
 
-// SaveEtcd writes a snapshot of etcd to file, as "etcdctl snapshot save" does. "etcdutl snapshot restore"
-// makes a data directory of it.
+// SaveEtcd writes a snapshot of etcd to file, as "etcdctl snapshot save" does. "etcdutl snapshot
+// restore" makes a data directory of it.
 func (c *Cluster) SaveEtcd(ctx context.Context, file string) error {
 	client, err := c.etcdClient()
 	if err != nil {

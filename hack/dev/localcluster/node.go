@@ -63,12 +63,13 @@ func (n *Node) controllerManagerArgs() []string {
 	return []string{"--allocate-node-cidrs=true", "--cluster-cidr=" + n.PodRange.String()}
 }
 
-// CAFile is the certificate authority of clients and servers of the cluster.
+// CAFile returns the path of the certificate of the authority for clients and servers of the cluster.
 func (c *Cluster) CAFile() string { return c.pki.cluster.certFile }
 
-// ServingCertificate returns the paths of a certificate, and of its key, for a server with the given
-// names and addresses. The authority of CAFile signs the certificate. It is kept for later calls with
-// the same name.
+// ServingCertificate returns the paths of a certificate, and of its key, for a server with the
+// given names and addresses. The authority of CAFile signs the certificate. The certificate is
+// stored, and a later call with the same arguments returns it again unless it expires within 30
+// days.
 func (c *Cluster) ServingCertificate(name string, dnsNames []string, addresses ...netip.Addr) (certFile, keyFile string, err error) {
 	l := leaf{commonName: name, usages: serverUsage, dnsNames: dnsNames}
 	for _, address := range addresses {

@@ -28,16 +28,18 @@ type Options struct {
 	EtcdClientPort int
 	EtcdPeerPort   int
 
-	// ControllerManager runs kube-controller-manager too: garbage collection, namespace deletion, quota,
-	// service accounts. Without it, the admission plugins that need its controllers are off.
+	// ControllerManager runs kube-controller-manager too: garbage collection, namespace deletion,
+	// quota, service accounts. Without ControllerManager and Controllers, the admission plugins that
+	// need these controllers are off.
 	ControllerManager bool
 	// Controllers runs cluster-controllers instead, which is built in a fraction of the time and has
 	// those controllers of kube-controller-manager that are of use without nodes and volumes.
-	// Cluster.ControllerManager is its process. Ignored with ControllerManager.
+	// Cluster.ControllerManager is its process. Controllers is ignored if ControllerManager is set.
 	Controllers bool
-	// Node makes the control plane one that a kubelet of this machine can join. Default: none.
+	// Node makes the control plane one that a kubelet of this machine can join. Default: no kubelet
+	// can join.
 	Node *Node
-	// AuditLog writes the metadata of every request to the file Cluster.AuditLog names.
+	// AuditLog writes the metadata of every request to the file of Cluster.AuditLog.
 	AuditLog bool
 	// UnsafeNoFsync lets etcd acknowledge a write before the write is on disk. The write survives a
 	// crash of processes, but not of the machine. For tests.
@@ -61,7 +63,7 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.BinDir == "" {
 		if o.BinDir, err = module.Bin(); err != nil {
-			return o, fmt.Errorf("find the control plane's binaries: %w: set %s to their folder", err, binDirVariable)
+			return o, fmt.Errorf("find the control plane's binaries: %w, or set %s to their folder", err, binDirVariable)
 		}
 	}
 	if o.BinDir, err = filepath.Abs(o.BinDir); err != nil {

@@ -106,8 +106,8 @@ func ensureKey(file string) error {
 	return nil
 }
 
-// clientConfig returns the configuration of a client, without a rate limit, of the API server on port. The
-// client authenticates by a certificate.
+// clientConfig returns the configuration of a client, without a rate limit, of the API server on
+// port. The client authenticates by a certificate.
 func (p pki) clientConfig(port int, client keyPair) (*rest.Config, error) {
 	config := &rest.Config{Host: baseURL(port), QPS: -1, Burst: -1}
 	for _, file := range []struct {

@@ -118,7 +118,7 @@ func listen(port int) (net.Listener, error) {
 			return listener, nil
 		}
 	}
-	return nil, fmt.Errorf("find a free port: 100 ports between %d and %d are in use: end the programs that use them", lowestPort, highestPort)
+	return nil, fmt.Errorf("find a free port: none of 100 random ports between %d and %d can be opened: end programs that use these ports", lowestPort, highestPort)
 }
 
 func address(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

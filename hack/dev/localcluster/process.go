@@ -113,7 +113,7 @@ func (p *Process) Resume() error { return p.signal(p.running(), syscall.SIGCONT)
 // Running reports whether the process has not ended. A paused process is running.
 func (p *Process) Running() bool { return p.running() != nil }
 
-// Pid is the process id, 0 when the process is not running.
+// Pid returns the process id, or 0 if the process is not running.
 func (p *Process) Pid() int {
 	if r := p.running(); r != nil {
 		return r.process.Pid
@@ -132,7 +132,7 @@ func (p *Process) Exited() <-chan struct{} {
 	return closed
 }
 
-// LogFile is the path of what the process writes to its standard streams.
+// LogFile returns the path of the file with what the process writes to its standard streams.
 func (p *Process) LogFile() string { return p.logFile }
 
 func (p *Process) running() *run {

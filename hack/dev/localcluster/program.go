@@ -24,7 +24,7 @@ type Program struct {
 func (c *Cluster) StartProgram(ctx context.Context, program Program) (*Process, error) {
 	for _, p := range c.programs {
 		if p.name == program.Name {
-			return nil, fmt.Errorf("start %s: a program with this name is running: restart that program", program.Name)
+			return nil, fmt.Errorf("start %s: a program with this name was started before: restart that program, or use another name", program.Name)
 		}
 	}
 	if err := endOrphan(ctx, c.paths.child(program.Name), c.paths.root()); err != nil {
@@ -46,7 +46,7 @@ func (c *Cluster) StartProgram(ctx context.Context, program Program) (*Process, 
 	return p, p.begin(ctx)
 }
 
-// Dir is the folder that holds the state, for files that belong to it.
+// Dir returns the folder that holds the state, for files that belong to it.
 func (c *Cluster) Dir() string { return c.paths.root() }
 
 // File returns the path of a file in Dir.

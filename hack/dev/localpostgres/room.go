@@ -10,9 +10,9 @@ import (
 // write WAL files of this size.
 const WALSegmentSize = 16 << 20
 
-// LimitFiles limits the size of all files to a number of bytes until RemoveLimit is called. Tables of this
-// size cannot grow, which has the effect of a full disk on them. It runs prlimit as the server's user,
-// because other users may not limit its processes.
+// LimitFiles limits the size of all files to a number of bytes until RemoveLimit is called. Tables
+// of this size cannot grow, which has the effect of a full disk on them. It runs prlimit as the
+// server's user, because other users may not limit its processes.
 func (s *Server) LimitFiles(bytes int) error { return s.limitFiles(strconv.Itoa(bytes)) }
 
 // RemoveLimit ends LimitFiles.

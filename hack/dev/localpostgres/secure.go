@@ -25,8 +25,8 @@ const hostRules = `host all,replication ` + superuser + ` 127.0.0.1/32 trust
 host all all 127.0.0.1/32 scram-sha-256
 `
 
-// CAFile returns the path of the certificate authority, in PEM, of the server's certificate. It exists
-// with Options.Secure.
+// CAFile returns the path of the certificate authority, in PEM, of the server's certificate. It
+// exists only if Options.Secure is set.
 func (s *Server) CAFile() string { return filepath.Join(s.options.Dir, "ca.crt") }
 
 // secure writes the files that Options.Secure needs, unless they exist, and returns the settings.

@@ -43,7 +43,7 @@ const sharedMemoryInUse = "pre-existing shared memory block"
 
 // Options say where the server lives and how it is set up. Only Dir is required.
 type Options struct {
-	// Dir holds the data, the socket and the log; created when missing.
+	// Dir holds all state, such as the data and the log. It is created if it does not exist.
 	Dir string
 	// Version is the major version. Default: $PADDOCK_POSTGRES, otherwise any version.
 	Version string
@@ -56,14 +56,15 @@ type Options struct {
 	// Secure makes the server require passwords of all users except the administrator, and accept TLS
 	// with a certificate for 127.0.0.1 and localhost.
 	Secure bool
-	// StandbyOf, if set, is the primary from which the server streams. New data are a copy of the
-	// primary's, which must run. Without Secure, the standby asks for no passwords even if the primary does.
+	// StandbyOf, if set, is the primary from which the server streams the WAL. If Dir has no data yet,
+	// Start copies those of the primary, which must run. Without Secure, the standby asks for no
+	// passwords even if the primary does.
 	StandbyOf *Server
 	// Settings are settings of postgresql.conf. They override the defaults of this package.
 	Settings map[string]string
 }
 
-// Server is a running server. It dies with the process that started it.
+// Server is a Postgres server. On Linux, it ends with the process that started it.
 type Server struct {
 	options Options
 	bin     string
@@ -254,7 +255,7 @@ func (s *Server) Pid() int {
 	return 0
 }
 
-// LogFile is the path of what the server writes to its standard streams.
+// LogFile returns the path of the file with what the server writes to its standard streams.
 func (s *Server) LogFile() string { return filepath.Join(s.options.Dir, "postgres.log") }
 
 // Kill ends the main process of the server by SIGKILL, as a crash does, and returns when it has ended.
@@ -262,7 +263,7 @@ func (s *Server) LogFile() string { return filepath.Join(s.options.Dir, "postgre
 func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
 
 // Stop ends the server by a fast shutdown: it ends all sessions and writes all data to disk. After
-// stopGrace, it kills the server. The data stay for the next start. Stopping again changes nothing.
+// 30 s, it kills the server. The data stay for the next start. Stopping again changes nothing.
 func (s *Server) Stop() error {
 	err := s.end(syscall.SIGINT)
 	if errors.Is(err, errNotRunning) {

@@ -68,8 +68,8 @@ func AnswerHeaderOnly(_ *Hostile, w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// AnswerStatus returns a Misbehaviour that answers with a status and a header field, unless its
-// name is empty.
+// AnswerStatus returns a Misbehaviour that answers with a status and, unless name is empty, with a
+// header field.
 func AnswerStatus(status int, name, value string) Misbehaviour {
 	return func(_ *Hostile, w http.ResponseWriter, _ *http.Request) {
 		if name != "" {

@@ -21,7 +21,7 @@ type Delivery struct {
 	At     time.Time
 	Header http.Header
 	Body   []byte
-	// Event is Body, parsed; nil where it is not JSON.
+	// Event is Body, parsed. It is nil if Body is not a JSON object.
 	Event map[string]any
 }
 
@@ -37,7 +37,8 @@ type Receiver struct {
 // Start starts a receiver that answers with 204 until Answer says otherwise. Close ends it.
 func Start() *Receiver { return start(httptest.NewTLSServer) }
 
-// StartPlain is Start without TLS.
+// StartPlain starts a receiver like that of Start, but without TLS. It has no certificate, so its
+// CABundle panics.
 func StartPlain() *Receiver { return start(httptest.NewServer) }
 
 func start(serve func(http.Handler) *httptest.Server) *Receiver {
@@ -78,7 +79,8 @@ func (r *Receiver) Answer(status int) {
 	r.status = status
 }
 
-// Where returns the deliveries that match, in the order in which they came.
+// Where returns the deliveries that match and that Take has not returned, in the order in which
+// they came.
 func (r *Receiver) Where(match func(Delivery) bool) []Delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +96,8 @@ func (r *Receiver) Take() []Delivery {
 	return got
 }
 
-// About returns the deliveries of events with a subject, in the order in which they came.
+// About returns the deliveries of events with a subject that Take has not returned, in the order in
+// which they came.
 func (r *Receiver) About(subject string) []Delivery {
 	return r.Where(func(d Delivery) bool { return d.Event["subject"] == subject })
 }

@@ -1,4 +1,5 @@
-// Package localregistry runs distribution's OCI registry on this machine, and reads programs from images in it.
+// Package localregistry runs distribution's OCI registry on this machine, and reads programs from
+// images in it.
 package localregistry
 
 import (
@@ -36,7 +37,8 @@ storage:
 http: {addr: %q}
 `
 
-// Start starts bin/registry at a free port with its state in dir, and returns when it serves. Output goes to out.
+// Start starts bin/registry at a free port with its state in dir, and returns when it serves.
+// Output goes to out.
 func Start(ctx context.Context, bin, dir string, out io.Writer) (*Registry, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -39,8 +39,8 @@ func Environment() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + SecretAccessKey}
 }
 
-// Start starts bin/versitygw at a free port with its state in dir, and returns when it serves. Output goes
-// to out.
+// Start starts bin/versitygw at a free port with its state in dir, and returns when it serves.
+// Output goes to out.
 func Start(ctx context.Context, bin, dir string, out io.Writer) (*Server, error) {
 	return StartAt(ctx, "127.0.0.1", bin, dir, out)
 }

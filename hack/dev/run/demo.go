@@ -11,9 +11,9 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// demoDatabase is the name of the demo site's database in Postgres, and demoPassword is its password. The
-// password need not be kept secret, because only programs on this machine reach the server. demoSecret
-// is the name of the Secret with the URI of the database.
+// demoDatabase is the name of the demo site's database in Postgres, and demoPassword is its
+// password. The password need not be kept secret, because only programs on this machine reach the
+// server. demoSecret is the name of the Secret with the URI of the database.
 const (
 	demoDatabase = "demo"
 	demoPassword = "demo"
@@ -23,8 +23,8 @@ const (
 // demoZone is the time zone of the demo site.
 const demoZone = "Australia/Melbourne"
 
-// newDemo returns the demo for a storage, cluster or postgres. It starts the Postgres server that it needs, over dir,
-// which ends with this process.
+// newDemo returns the demo for a storage, cluster or postgres. It starts the Postgres server that
+// it needs, over dir, which ends with this process.
 func newDemo(ctx context.Context, storage, dir string) (demo, error) {
 	if storage == "cluster" {
 		return demo{site: "demo", samples: filepath.Join("config", "samples")}, nil

@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// describe returns the chart's schema with the comments of values.yaml as the descriptions of its values. Editors show them.
+// describe returns the chart's schema with the comments of values.yaml as the descriptions of its
+// values. Editors show them.
 func describe(chart string) ([]byte, error) {
 	source, err := os.ReadFile(filepath.Join(chart, "values.schema.json"))
 	if err != nil {

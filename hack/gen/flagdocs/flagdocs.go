@@ -1,5 +1,6 @@
-// Package flagdocs writes the pages of docs/reference about the flags and environment variables of programs. Tests of the
-// programs compare the committed pages with what the code has, and UPDATE_GOLDEN=1 replaces them.
+// Package flagdocs writes the pages of docs/reference about the flags and environment variables of
+// programs. Tests of the programs compare the committed pages with what the code has, and
+// UPDATE_GOLDEN=1 replaces them.
 package flagdocs
 
 import (
@@ -24,7 +25,7 @@ type Flag struct {
 	Name, Type, Usage string
 }
 
-// Parse reads what the usage text of package flag lists.
+// Parse returns the flags that a usage text of package flag lists.
 func Parse(usage string) []Flag {
 	var flags []Flag
 	for line := range strings.Lines(usage) {

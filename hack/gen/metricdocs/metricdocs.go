@@ -21,7 +21,8 @@ type Metric struct {
 	Labels           []string
 }
 
-// constructor matches the functions of client_golang that make a metric from options, with or without labels.
+// constructor matches the functions of client_golang that make a metric from options, with or
+// without labels.
 var constructor = regexp.MustCompile(`^New(Counter|Gauge|Histogram)(Vec|Func)?$`)
 
 // Find returns the metrics that code below the folders declares, sorted by name. It is an error if a

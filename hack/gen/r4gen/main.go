@@ -14,8 +14,8 @@ import (
 )
 
 func main() {
-	out := flag.String("out", ".", "where to write the tables")
-	cache := flag.String("cache", "bin", "where HL7's package is kept")
+	out := flag.String("out", ".", "folder to which the tables are written")
+	cache := flag.String("cache", "bin", "folder in which HL7's package is kept")
 	flag.Parse()
 	if err := run(*out, *cache); err != nil {
 		fmt.Fprintln(os.Stderr, "r4gen:", err)

@@ -67,7 +67,7 @@ var _ = Describe("The programs", Ordered, func() {
 		Expect(os.WriteFile(tokenFile, []byte("no-token\n"), 0o600)).To(Succeed())
 		out, err = check(paddock.URLs[0]+"/site/paddock-helm-test/fhir", "--check-timeout", "1h")
 		Expect(err).To(HaveOccurred())
-		Expect(out).To(And(ContainSubstring("got status 401"), ContainSubstring("repeating it would not help")))
+		Expect(out).To(And(ContainSubstring("got status 401"), ContainSubstring("repeating the step would not help")))
 		out, err = check("https"+strings.TrimPrefix(paddock.URLs[0], "http")+"/site/paddock-helm-test/fhir", "--check-timeout", "1h")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("HTTP response to HTTPS client"))

@@ -1,5 +1,5 @@
-// Package manifests checks manifests without a cluster: by the Go types of the pinned release of Kubernetes, and by the
-// OpenAPI document of any release.
+// Package manifests checks manifests without a cluster: by the Go types of the pinned release of
+// Kubernetes, and by the OpenAPI document of any release.
 package manifests
 
 import (

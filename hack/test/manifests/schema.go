@@ -22,7 +22,8 @@ type Schema struct {
 	kinds map[schema.GroupVersionKind]proto.Schema
 }
 
-// ReadSchema reads api/openapi-spec/swagger.json of the module k8s.io/kubernetes.
+// ReadSchema returns the schema in a file: api/openapi-spec/swagger.json of the module
+// k8s.io/kubernetes.
 func ReadSchema(file string) (*Schema, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -93,7 +94,8 @@ func Pinned(ctx context.Context) (*Schema, error) {
 	return ofModule(ctx, filepath.Join("hack", "tools", "kubernetes"))
 }
 
-// ofModule downloads k8s.io/kubernetes in the version that the go.mod of a folder requires, and reads its schema.
+// ofModule downloads k8s.io/kubernetes in the version that the go.mod of a folder requires, and
+// reads its schema.
 func ofModule(ctx context.Context, folder string) (*Schema, error) {
 	bin, err := module.Bin()
 	if err != nil {

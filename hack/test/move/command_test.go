@@ -77,7 +77,7 @@ func commandSpecs() {
 		Eventually(session.Err.Contents).WithTimeout(patience).Should(ContainSubstring(`There is no Secret "third" of type paddock.health/dsn`))
 		session.Interrupt()
 		Eventually(session).WithTimeout(patience).Should(gexec.Exit())
-		Expect(session.Err.Contents()).To(ContainSubstring("the move goes on; repeat the command without --to to see its progress"))
+		Expect(session.Err.Contents()).To(ContainSubstring("the move goes on; repeat the command without --to and --to-namespace to see its progress"))
 		Expect(session.ExitCode()).NotTo(BeZero())
 		got := move(ctx, "--roll-back")
 		Expect(got.code).To(Equal(0), "%+v", got)

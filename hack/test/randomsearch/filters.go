@@ -83,7 +83,8 @@ func above(param, uri string) test {
 	}
 }
 
-// canonicalIs returns a test of canonical URLs, by the rules in docs/decisions/0013-canonical-search.md.
+// canonicalIs returns a test of canonical URLs, by the rules in
+// docs/decisions/0013-canonical-search.md.
 func canonicalIs(param, modifier, url, version string) test {
 	return func(_ *World, r *Record) bool {
 		return has(r, param, func(t store.Text) bool {

@@ -5,8 +5,8 @@
 # 1-200, and each ENGINE is cluster or postgres.
 set -euo pipefail
 
-bin=$(cd "${1:?the folder with the programs}" && pwd)
-seeds=${2:?the seeds, such as 1-200}
+bin=$(cd "${1:?give the folder with the programs as the first argument}" && pwd)
+seeds=${2:?give the seeds as the second argument, such as 1-200}
 shift 2
 if ! [[ $seeds =~ ^[0-9]+(-[0-9]+)?$ ]]; then
 	echo "SEEDS is \"$seeds\": give a number or a range such as 1-200" >&2

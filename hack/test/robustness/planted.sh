@@ -7,7 +7,7 @@
 # BUG the name of a patch without its ending. Default: all.
 set -euo pipefail
 
-bin=$(cd "${1:?the folder with the programs}" && pwd)
+bin=$(cd "${1:?give the folder with the programs as the first argument}" && pwd)
 shift
 cd "$(dirname "$0")/../../.."
 scratch=$(mktemp -d)

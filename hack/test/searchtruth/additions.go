@@ -26,7 +26,8 @@ func Additions(bin string) ([]Addition, error) {
 		return nil, err
 	}
 	var all []Addition
-	return all, json.Unmarshal(text, &all)
+	err = json.Unmarshal(text, &all)
+	return all, err
 }
 
 // Samples has a value of each FHIR type that extensions of additions may have, as JSON.

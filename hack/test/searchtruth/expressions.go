@@ -24,7 +24,7 @@ type Parameter struct {
 	Targets []string
 	// Expression is the FHIRPath expression that finds the values.
 	Expression string
-	// Canonical is set where the values are canonical URLs, with or without a version.
+	// Canonical reports whether the values are canonical URLs, with or without a version.
 	Canonical bool
 	// ID is the id of HL7's definition. It is empty if there is none.
 	ID string

@@ -28,7 +28,7 @@ type storage struct {
 	people  people
 }
 
-var errUnknownClient = errors.New("no client has this id")
+var errUnknownClient = errors.New("no client has this id and secret")
 
 func (s *storage) client(id string) (client, error) {
 	s.mu.Lock()

@@ -1,5 +1,5 @@
-// Command registry is distribution's OCI registry with only the storage drivers that tests need. It is a module of its
-// own so that its dependencies are not Paddock's.
+// Command registry is distribution's OCI registry with only the storage drivers that tests need. It
+// is a module of its own so that its dependencies are not Paddock's.
 package main
 
 import (

@@ -13,7 +13,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// collectImages copies the images to the release, and writes the bill of materials of each program in them.
+// collectImages copies the images to the release, and writes the bill of materials of each program
+// in them.
 func (a assembly) collectImages() error {
 	c := contents{Version: a.version, Revision: a.revision}
 	for _, name := range imageNames {

@@ -19,7 +19,8 @@ import (
 // chartRepository is the path of the chart below the registry.
 const chartRepository = "charts/paddock"
 
-// packageChart packages the chart with the digests of the release's images, so that a chart installs these images only.
+// packageChart packages the chart with the digests of the release's images, so that a chart
+// installs these images only.
 func (a assembly) packageChart() error {
 	c, err := readContents(a.out)
 	if err != nil {

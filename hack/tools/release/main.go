@@ -1,8 +1,9 @@
-// Command release assembles a release of Paddock, pushes it to an OCI registry, and verifies it there. It is a module
-// of its own so that its dependencies are not Paddock's.
+// Command release assembles a release of Paddock, pushes it to an OCI registry, and verifies it
+// there. It is a module of its own so that its dependencies are not Paddock's.
 //
-// A release is a folder with everything that is published: images as OCI archives, the chart, the plugin's archives,
-// bills of materials, provenance, checksums and notes. The same programs make the same bytes, except for signatures.
+// A release is a folder with everything that is published: images as OCI archives, the chart, the
+// plugin's archives, bills of materials, provenance, checksums and notes. The same programs make
+// the same bytes, except for signatures.
 package main
 
 import (

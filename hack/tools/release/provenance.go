@@ -34,8 +34,8 @@ type subject struct {
 
 const statementType = "https://in-toto.io/Statement/v1"
 
-// writeProvenance writes a statement of SLSA about all files and images of the release. It has no times, so that the same
-// commit has the same provenance.
+// writeProvenance writes a statement of SLSA about all files and images of the release. It has no
+// times, so that the same commit has the same provenance.
 func (a assembly) writeProvenance() error {
 	var subjects []subject
 	c, err := readContents(a.out)

@@ -20,8 +20,8 @@ import (
 
 const sbomSuffix = ".cdx.json"
 
-// writeSBOM writes the bill of materials of a program: all modules that the linker put into it, as `go version -m`
-// shows them, and Go's standard library.
+// writeSBOM writes the bill of materials of a program: all modules that the linker put into it, as
+// `go version -m` shows them, and Go's standard library.
 func (a assembly) writeSBOM(program, file string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {

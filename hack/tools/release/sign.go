@@ -16,7 +16,8 @@ const (
 	bundleMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	bundleSuffix    = ".sigstore.json"
 
-	// signPredicate is the predicate type of cosign's signatures of images, sbomPredicate that of a bill of materials.
+	// signPredicate is the predicate type of cosign's signatures of images, sbomPredicate that of a
+	// bill of materials.
 	signPredicate = "https://sigstore.dev/cosign/sign/v1"
 	sbomPredicate = "https://cyclonedx.org/bom"
 

@@ -138,7 +138,7 @@ func verifyChecksums(dir string) error {
 	for line := range strings.Lines(string(listed)) {
 		sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		if sums[file] != sum {
-			return fmt.Errorf("%s has another checksum than %s lists; download the release again", filepath.Join(dir, file), checksumsFile)
+			return fmt.Errorf("%s is missing or has another checksum than %s lists; assemble or download the release again", filepath.Join(dir, file), checksumsFile)
 		}
 		delete(sums, file)
 	}
@@ -210,7 +210,8 @@ func verifyBlobs(image v1.Image) error {
 	return nil
 }
 
-// verifyStatements finds a signature, and an attestation of a type, that the key has signed for a digest.
+// verifyStatements finds a signature, and an attestation of a type, that the key has signed for a
+// digest.
 func (v verifier) verifyStatements(repository name.Repository, digest v1.Hash, predicateType string) error {
 	referrers, err := remote.Referrers(repository.Digest(digest.String()), options...)
 	if err != nil {

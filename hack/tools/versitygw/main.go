@@ -1,6 +1,6 @@
-// Command versitygw serves the S3 API over plain HTTP, with the objects of a directory. It consists of the
-// parts of Versity Gateway that tests need, without the backends in clouds. The credentials are
-// AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+// Command versitygw serves the S3 API over plain HTTP, with the objects of a directory. It consists
+// of the parts of Versity Gateway that tests need, without the backends in clouds. The credentials
+// are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() {
 	address := flag.String("address", "127.0.0.1:0", "`address` of the API")
-	directory := flag.String("directory", "", "`path` of a directory")
+	directory := flag.String("directory", "", "`path` of the directory with the objects and their attributes")
 	bucket := flag.String("bucket", "", "`name` of a bucket to create")
 	flag.Parse()
 	if err := run(*address, *directory, *bucket); err != nil {

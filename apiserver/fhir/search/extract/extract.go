@@ -49,8 +49,8 @@ func References(recordType string, body []byte) []store.IndexValue {
 	}))
 }
 
-// IsFacet reports whether a search parameter has few distinct codes. Each code selects many
-// records.
+// IsFacet reports whether a search parameter is a facet: one of a fixed list of parameters with few
+// distinct codes, each of which selects many records.
 func IsFacet(param string) bool { return slices.Contains(facets, param) }
 
 // facets are the parameters that applications combine most with other parameters. A new facet changes

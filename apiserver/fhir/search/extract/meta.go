@@ -2,10 +2,9 @@ package extract
 
 import "github.com/paddock-health/paddock/apiserver/store"
 
-// Meta returns the values of _security, _tag and _profile that Values returns, without those for the
-// modifier :text, but reads meta only. A value that meta has twice is returned twice, and an element
-// without a value is left out. opens is the offset after the opening brace of meta, as in
-// store.Body.MetaOffset.
+// Meta returns the index values of _security, _tag and _profile, as Values does, but reads only
+// meta. It omits values for the modifier :text and elements without a value, and does not remove
+// duplicates. opens is the offset after the opening brace of meta, as in store.Body.MetaOffset.
 func Meta(body []byte, opens int) []store.IndexValue {
 	if opens < 1 || opens > len(body) {
 		return nil

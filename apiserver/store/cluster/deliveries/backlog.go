@@ -141,7 +141,7 @@ func observed(obj any) (types.NamespacedName, summary, error) {
 	}
 	s, err := summaryOf(meta)
 	if err != nil {
-		slog.Warn("cannot read the summary of a WebhookDelivery that another program wrote or changed", "namespace", meta.Namespace, "delivery", meta.Name, "error", err)
+		slog.Warn("cannot read the summary of a WebhookDelivery, which another program may have changed; the server ignores the WebhookDelivery", "namespace", meta.Namespace, "delivery", meta.Name, "error", err)
 	}
 	return types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}, s, nil
 }

@@ -34,8 +34,8 @@ const (
 )
 
 // Pend returns an event in the form in which its Record holds it. position is the index of the
-// event among the events of its write, version is the version of the record that the write makes,
-// and at is the time of the write.
+// event among the events of its write. version is the version of the record that the write makes.
+// at is the time of the write.
 func Pend(e store.Event, position int, version int64, at time.Time) recordsv1.PendingEvent {
 	const sequence = "0"
 	offset := e.Envelope.SequenceOffset

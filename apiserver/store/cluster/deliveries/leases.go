@@ -139,7 +139,7 @@ func (l *leases) look(ctx context.Context, shard int, lease *coordinationv1.Leas
 	}
 	switch {
 	case held && holder != l.identity:
-		slog.WarnContext(ctx, "another replica has taken a shard of event delivery from this one", "shard", shard, "holder", holder)
+		slog.WarnContext(ctx, "another replica has taken a shard of event delivery from this replica", "shard", shard, "holder", holder)
 		l.drop(shard)
 	case held && !wanted:
 		l.drop(shard)
@@ -215,7 +215,7 @@ func (l *leases) release(ctx context.Context, lease *coordinationv1.Lease) {
 	lease = lease.DeepCopy()
 	lease.Spec.HolderIdentity = ptr.To("")
 	if _, err := l.client.Update(ctx, lease, metav1.UpdateOptions{}); err != nil {
-		slog.WarnContext(ctx, "cannot release the lease of a shard; another replica takes it when its lease expires", "lease", lease.Name, "error", err)
+		slog.WarnContext(ctx, "cannot release the lease of a shard; another replica takes the shard when the lease expires", "lease", lease.Name, "error", err)
 	}
 }
 

@@ -34,8 +34,8 @@ const (
 const (
 	// Timeout is the maximum duration of a request of a Client, except for a watch.
 	Timeout = 15 * time.Second
-	// MaxSize is the maximum size of an object in bytes that Limits may allow. etcd refuses requests over
-	// 1.5 MiB.
+	// MaxSize is the maximum size of an object in bytes that cluster.Limits may allow. etcd refuses
+	// requests over 1.5 MiB.
 	MaxSize = 1 << 20
 
 	// metadataOnly is the Accept header by which the API server responds to a write with only the
@@ -174,11 +174,11 @@ func (c *Client) Delete(ctx context.Context, resource, namespace, name string, s
 	return err
 }
 
-// StoreError returns an error of the storage contract for a failed request to kube-apiserver, or nil
-// if err is nil. doing names the operation that failed. Callers handle the errors that they expect
-// before they call StoreError. Errors: *store.LimitError if the request was too large; err, wrapped, if
-// it is context.Canceled or a status below 500 other than 401, 403, 413 and 429; otherwise
-// store.ErrUnavailable, which wraps err too.
+// StoreError returns an error of the storage contract for a failed request to kube-apiserver, or
+// nil if err is nil. doing names the operation that failed. Callers handle the errors that they
+// expect before they call StoreError. Errors: *store.LimitError if the request was too large. Any
+// other result wraps err. It is also store.ErrUnavailable, unless err is context.Canceled, or a
+// status below 500 other than 401, 403 and 429.
 func StoreError(doing string, err error) error {
 	var status apierrors.APIStatus
 	switch {

@@ -9,8 +9,9 @@ var (
 	decoder, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(64<<20))
 )
 
-// Compress compresses text with zstd (RFC 8878), appends it to frames and returns the result.
+// Compress compresses text with zstd (RFC 8878). It appends the compressed text to frames, and
+// returns the result.
 func Compress(text, frames []byte) []byte { return encoder.EncodeAll(text, frames) }
 
-// Decompress returns the concatenated texts of frames. It fails if they have more than 64 MiB.
+// Decompress returns the concatenated texts of frames. It fails if the texts have more than 64 MiB.
 func Decompress(frames []byte) ([]byte, error) { return decoder.DecodeAll(frames, nil) }

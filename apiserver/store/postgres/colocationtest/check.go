@@ -33,9 +33,10 @@ var utilities = []string{
 	"DROP TRIGGER IF EXISTS paddock_changes_", "DROP FUNCTION IF EXISTS paddock_changes_", "DROP TABLE IF EXISTS paddock_changes_",
 }
 
-// Check tests the statements of a Recorder: each one names one site, and each scan of a table of sites in
-// its plan has a condition on this site. conn is a connection to a database with the engine's tables,
-// with the settings of the engine's sessions. Check turns its enable_partition_pruning off.
+// Check tests that each statement of a Recorder names one site, except the statements in
+// exceptions. Each scan of a table of sites in the plan of a statement must have a condition on
+// this site. conn is a connection to a database with the engine's tables. It must have the settings
+// of the engine's sessions. Check turns enable_partition_pruning off in conn.
 func Check(t *testing.T, conn *pgx.Conn, recorder *Recorder, exceptions []Exception) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context()) // Check runs in cleanups, after the end of the context.

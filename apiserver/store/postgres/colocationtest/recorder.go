@@ -1,5 +1,5 @@
-// Package colocationtest tests that the statements of the Postgres engine stay within one site, so that
-// a database can keep the rows of each site together on one of several nodes.
+// Package colocationtest tests that each statement of the Postgres engine stays within one site. A
+// database can therefore keep the rows of each site together on one of several nodes.
 package colocationtest
 
 import (

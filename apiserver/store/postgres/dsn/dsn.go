@@ -89,7 +89,7 @@ func Parse(data map[string][]byte, key string) (Connection, error) {
 		return Connection{}, err
 	}
 	if replica.Path != uri.Path {
-		return Connection{}, &FieldError{ReplicaKey(key) + ": database", "must be that of " + key}
+		return Connection{}, &FieldError{ReplicaKey(key) + ": database", "must be the same as in " + key}
 	}
 	c.ReplicaURI = replica.String()
 	return c, nil
@@ -115,7 +115,8 @@ func (c Connection) parseURI(data map[string][]byte, key string) (*url.URL, erro
 	}, nil
 }
 
-// Replica returns the connection to the read replicas, which have the same certificates.
+// Replica returns the connection to the read replicas, which have the same certificates. Its URI is
+// empty if there are no read replicas.
 func (c Connection) Replica() Connection {
 	c.URI, c.ReplicaURI = c.ReplicaURI, ""
 	return c
@@ -149,15 +150,15 @@ func checkURI(uri *url.URL) (field, problem string) {
 		return "database", "must be one name, as in postgres://host/database"
 	}
 	if uri.Fragment != "" {
-		return "password", "has a # in it; write %23 for it"
+		return "fragment", "is not allowed; write %23 for a # in a name or a password"
 	}
 	query, err := url.ParseQuery(uri.RawQuery)
 	if err != nil {
-		return "parameters", "cannot be decoded; write %25 for a %"
+		return "parameters", "cannot be decoded; sslmode is the only allowed parameter, as in ?sslmode=require"
 	}
 	for name, values := range query {
 		if name != "sslmode" {
-			return "parameters", "may contain only sslmode; remove the others"
+			return "parameters", "may contain only sslmode; remove the other parameters"
 		}
 		if len(values) > 1 {
 			return "sslmode", "is given more than once"

@@ -3,8 +3,8 @@ package indexrow
 import "strings"
 
 // Batch collects index rows that several records gain or lose, so that one statement inserts or
-// deletes them all. Statements have the rows of a table in the order of the first columns of its index by
-// value, so that neighbors touch the same pages. The zero value is empty.
+// deletes them all. Statements have the rows of a table in the order of the first columns of its
+// index by value. So rows that follow each other touch the same pages. The zero value is empty.
 type Batch struct{ rows Rows }
 
 // Add adds rows of a record. of is the number of the record in the batch, counted from 1 as the

@@ -71,14 +71,17 @@ type Rows struct {
 	indexed    []indexedTextRow
 	periods    []periodRow
 	points     []pointRow
-	Marks      []int64
+	// Marks is the column marks: the keys of the parameters of the record, and its system marks and
+	// facet marks.
+	Marks []int64
 	// Vals is the column vals: all texts of the record.
 	Vals []byte
 	// Signature is the columns sig, sig2 and sig3: the signatures of all texts and facets.
 	Signature Signature
 	// hasWide reports whether there is a table ix_str.
 	hasWide bool
-	Paths   []ReferencePath
+	// Paths are the reference paths of the record.
+	Paths []ReferencePath
 	// Labels has the hash of each label of the record. Links has LinkWidth elements for each link of
 	// the record, one link after the other. They are the values of the columns labels and links.
 	Labels, Links []int64
@@ -126,8 +129,8 @@ func TextEndMark(isUnion, descending bool) int64 {
 // so a row with the bit need not have the facet.
 func FacetBit(mark int64) int64 { return 1 << (uint64(mark) % facetBits) }
 
-// EndMark returns the bit in the column facets that marks the text or period of a record by which a
-// sort in this direction orders the record.
+// EndMark returns the bit in the column facets that marks one text or period of a record: the one
+// by which the record is sorted in this direction.
 func EndMark(descending bool) int64 {
 	if descending {
 		return greatestValue
@@ -346,8 +349,8 @@ func (r *Rows) Sum() int64 {
 	return int64(sum.Sum64())
 }
 
-// Without returns the rows of the index tables that other does not have. The result has no Marks, Vals,
-// Signature, Paths, Labels and Links.
+// Without returns the rows of the index tables that other does not have. The result has no Marks,
+// Vals, Signature, Paths, Labels or Links.
 func (r *Rows) Without(other *Rows) Rows {
 	return Rows{
 		tokens:     missing(r.tokens, other.tokens),

@@ -2,11 +2,12 @@ package indexrow
 
 import "github.com/paddock-health/paddock/apiserver/store"
 
-// Signature is a Bloom filter of a record: the columns sig, sig2 and sig3. It has the bits of the beginning
-// of each text and those of each facet. If a record meets a condition, its signature has all bits of
-// the signature of that condition. The reverse need not be so. The columns are in the index of res
-// in the order of creation, so a scan reads the rows of those records only that likely match. Rows.Sum
-// does not cover signatures: a release that computes them in another way must reindex all records.
+// Signature is a Bloom filter of a record: the columns sig, sig2 and sig3. It has the bits of the
+// beginning of each text and those of each facet. If a record meets a condition, its signature has
+// all bits of the signature of that condition. The reverse need not be so. The columns are in the
+// index of res in the order of creation. So a scan reads only the rows of records that likely
+// match. Rows.Sum does not cover signatures: a release that computes them in another way must
+// reindex all records.
 type Signature [3]int64
 
 // signatureBits is the number of bits of a signature.

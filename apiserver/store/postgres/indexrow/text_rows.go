@@ -220,8 +220,9 @@ func ContainedPattern(text string) []byte {
 	return []byte("%" + likeEscapes.Replace(validText(text)) + "%")
 }
 
-// TextStart returns the bytes that come in vals before the least text of a key, or before the greatest
-// one, and the distance in bytes from their beginning to the text.
+// TextStart returns the bytes that come before a text of a key in vals: the least text, or the
+// greatest one if greatest is true. distance is the number of bytes from the beginning of start to
+// the text.
 func TextStart(key int32, greatest bool) (start []byte, distance int) {
 	if greatest {
 		start = append(start, lastOfKey)

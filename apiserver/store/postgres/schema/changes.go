@@ -38,7 +38,7 @@ func LogChanges(ctx context.Context, conn *pgx.Conn, site int32) error {
 		fmt.Sprintf(`CREATE TRIGGER %[1]s_new AFTER INSERT OR UPDATE ON res FOR EACH ROW WHEN (NEW.site = %[2]d) EXECUTE FUNCTION %[1]s()`, table, site),
 		fmt.Sprintf(`CREATE TRIGGER %[1]s_old AFTER DELETE ON res FOR EACH ROW WHEN (OLD.site = %[2]d) EXECUTE FUNCTION %[1]s()`, table, site))
 	if err := runLocked(ctx, conn, statements); err != nil {
-		return fmt.Errorf("begin the log of changes of site %d: %w", site, err)
+		return fmt.Errorf("create the table and the triggers of the log of site %d: %w", site, err)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func DropChanges(ctx context.Context, conn *pgx.Conn, site int32) error {
 		return err
 	}
 	if err := runLocked(ctx, conn, dropChanges(site)); err != nil {
-		return fmt.Errorf("end the log of changes of site %d: %w", site, err)
+		return fmt.Errorf("drop the table and the triggers of the log of changes of site %d: %w", site, err)
 	}
 	return nil
 }

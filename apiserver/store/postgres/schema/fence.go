@@ -18,8 +18,8 @@ const FencedState = "PDF01"
 var fencedTables = []string{"res", "outbox", "delivery"}
 
 // ErrFenced means that the site is fenced (Fence), because a SiteMove has moved its data to another
-// storage.
-var ErrFenced = errors.New("the data of the site was moved to another storage")
+// storage, or is moving it.
+var ErrFenced = errors.New("the site is fenced, because a SiteMove has moved its data to another storage or is moving it")
 
 // Fence makes all writes of records, events and deliveries of the site with a site key fail, in any
 // process, until Unfence is called. It waits for the transactions that are changing rows, and fails
@@ -43,7 +43,8 @@ func Fence(ctx context.Context, conn *pgx.Conn, key string) error {
 	return runFence(ctx, conn, site, statements)
 }
 
-// Unfence allows the writes that Fence made fail. It does nothing if the site is not fenced.
+// Unfence removes the fence of a site, so that writes succeed again. It does nothing if the site is
+// not fenced.
 func Unfence(ctx context.Context, conn *pgx.Conn, key string) error {
 	site, there, err := numberOf(ctx, conn, key)
 	if err != nil || !there {
@@ -58,7 +59,8 @@ func Unfence(ctx context.Context, conn *pgx.Conn, key string) error {
 	return runFence(ctx, conn, site, statements)
 }
 
-// IsFenced reports whether the site with a site key is fenced.
+// IsFenced reports whether the site with a site key is fenced. It returns false if there is no such
+// site.
 func IsFenced(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
 	site, there, err := numberOf(ctx, conn, key)
 	if err != nil || !there {

@@ -11,8 +11,8 @@ const (
 	// EraseLock is shared by transactions that erase events and deliveries of a site. A transaction that
 	// restores deliveries holds it alone.
 	EraseLock = 0x70616572
-	// RelayLock is held by a transaction while it moves the events of a site from the table outbox to the
-	// tables event and delivery, or erases events in the outbox.
+	// RelayLock is held by a transaction while it moves the events of a site out of the table outbox,
+	// or erases events in that table.
 	RelayLock = 0x70616465
 	// RenewalLock is held by the process that reindexes a site.
 	RenewalLock = 0x7061646b

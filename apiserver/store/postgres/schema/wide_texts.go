@@ -7,12 +7,13 @@ import (
 )
 
 // DropWideTexts drops ix_str, the table of texts of releases before server level 2, and what keeps
-// it in step with ix_text. From then on, only servers of level 2 can use the database. It returns true
-// if the table is gone, also if it was gone before the call. It returns false, and drops nothing, as long
-// as a record may lack its rows in ix_text, a server of an earlier release is connected, the time for a
-// rollback (requirement.texts_until) has not ended, or another process does the same. It waits for locks
-// as a migration does. Before it drops anything, it creates the index res_created, without blocking
-// writes, which takes some seconds for a million records. After an error, conn may be closed.
+// it in step with ix_text. From then on, only servers of level 2 can use the database. It returns
+// true if the table is gone, also if it was gone before the call. It drops nothing and returns
+// false in four cases. A record may lack its rows in ix_text. A server of an earlier release is
+// connected. The time for a rollback (requirement.texts_until) has not ended. Another process runs
+// DropWideTexts. It waits for locks as a migration does. Before it drops anything, it creates the
+// index res_created, without blocking writes, which takes some seconds for a million records. After
+// an error, conn may be closed.
 func DropWideTexts(ctx context.Context, conn *pgx.Conn) (done bool, err error) {
 	gone, ready, err := findWideTexts(ctx, conn)
 	if err != nil || gone || !ready {

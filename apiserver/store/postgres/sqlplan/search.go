@@ -1,7 +1,8 @@
 // Package sqlplan translates queries into SQL. It translates conditions into access paths and
-// tests, and writes one statement with several branches for a page, of which only one returns rows at
-// run time. The README of package postgres explains this step by step. The package runs no
-// statements itself; it reads what it needs from the database through the interface Database.
+// tests, and writes one statement for a page. The statement has several branches, of which only one
+// returns rows at run time. The README of package postgres explains this step by step. The package
+// runs no statements itself; it reads what it needs from the database through the interface
+// Database.
 package sqlplan
 
 import (

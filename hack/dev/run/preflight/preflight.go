@@ -24,7 +24,8 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// Settings are the settings of a run that are checked. Error messages use the names of make's variables.
+// Settings are the settings of a run that are checked. Error messages use the names of make's
+// variables.
 type Settings struct {
 	// Dir is the folder for all state.
 	Dir string

@@ -30,7 +30,7 @@ ORGANIZATION_URL = "urn:uuid:0d4c6f4a-6b0b-4c0e-9a55-6a1d5b1f7c11"
 
 
 def equal(got, want):
-    assert got == want, f"{got!r} is not {want!r}"
+    assert got == want, f"got {got!r}, want {want!r}"
 
 
 def criteria(value):
@@ -111,7 +111,7 @@ def check_outcome(outcome, code):
     equal(outcome["resourceType"], "OperationOutcome")
     issue = outcome["issue"][0]
     equal(issue["severity"], "error")
-    assert issue["details"]["coding"][0]["code"] == code, issue
+    assert issue["details"]["coding"][0]["code"] == code, f"got {issue!r}, want the code {code!r}"
 
 
 def failure(kind, call, *args):
@@ -120,7 +120,7 @@ def failure(kind, call, *args):
         call(*args)
     except kind as error:
         return error
-    raise AssertionError("the request succeeded")
+    raise AssertionError(f"the request succeeded, want a failure with {kind.__name__}")
 
 
 def validated(resource):

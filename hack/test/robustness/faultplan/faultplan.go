@@ -1,4 +1,5 @@
-// Package faultplan makes the plan of a seeded fault run: which faults happen, to which process and when.
+// Package faultplan makes the plan of a seeded fault run: which faults happen, to which process and
+// when.
 package faultplan
 
 import (
@@ -39,11 +40,11 @@ const (
 	Kill Action = "kill"
 	// Pause stops the process by SIGSTOP for the duration of the fault.
 	Pause Action = "pause"
-	// RollOut ends the process by SIGTERM and starts it again. It has no duration.
+	// RollOut ends the process by SIGTERM and starts it again. The duration of the fault is ignored.
 	RollOut Action = "roll-out"
-	// Cut ends all sessions of Postgres again and again for the duration of the fault.
+	// Cut ends all sessions of Postgres repeatedly for the duration of the fault.
 	Cut Action = "cut"
-	// Full lets etcd refuse writes, as if its quota were exhausted, for the duration of the fault.
+	// Full makes etcd refuse writes, as if its quota were exhausted, for the duration of the fault.
 	Full Action = "full"
 )
 

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// maxSeeds is the maximum number of seeds in one range, so that a typing error does not fill the memory.
+// maxSeeds is the maximum number of seeds in one range, so that a typing error does not fill the
+// memory.
 const maxSeeds = 100_000
 
 // ParseSeeds reads seeds and ranges of seeds, such as "7" and "1-200,301". An empty text has no seeds.

@@ -45,7 +45,7 @@ const (
 	Disagreement = "disagreement"
 	// DoubleBooked: two records hold the same line.
 	DoubleBooked = "double-booked"
-	// Unread: a record was written and has no final reading.
+	// Unread: a record was written or read and has no final reading.
 	Unread = "unread"
 	// WrongSearch: a search result differs from the final readings.
 	WrongSearch = "wrong search"
@@ -70,8 +70,8 @@ type check func(*record) []Violation
 
 var checks = []check{wholeness, content, presence, adoption, order, winners, refusals, deletions, reads, agreement}
 
-// Check returns the contradictions between operations and readings. Each record that was written must
-// have a final reading.
+// Check returns the contradictions between operations and readings. Each record that Records
+// returns must have a final reading.
 func Check(ops []Operation, readings []Reading) []Violation {
 	records, violations := group(ops, readings)
 	for _, name := range slices.Sorted(maps.Keys(records)) {

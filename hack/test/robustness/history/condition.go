@@ -21,7 +21,7 @@ func winners(r *record) []Violation {
 			}
 			this := prize{op.UID, op.If.Version}
 			if other := won[this]; other != nil {
-				found = append(found, r.violation(WrongWinner, "both were acknowledged: (%s) and (%s)", other, op))
+				found = append(found, r.violation(WrongWinner, "both were acknowledged for the same version: (%s) and (%s)", other, op))
 			}
 			won[this] = op
 		}
@@ -30,7 +30,7 @@ func winners(r *record) []Violation {
 			// A Put on a version may also replace the version that deleted the record.
 			fits := before.Deleted == op.If.Absent || op.Kind == Put && op.If.Version != 0
 			if ok && r.mustShow(reading, op) && !fits {
-				found = append(found, r.violation(WrongWinner, "(%s) was acknowledged, but of the version before: %s", op, describe(before, ok)))
+				found = append(found, r.violation(WrongWinner, "(%s) was acknowledged, but its condition did not hold for the version before: %s", op, describe(before, ok)))
 			}
 		}
 	}

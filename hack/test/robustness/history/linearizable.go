@@ -15,11 +15,12 @@ const NotLinearizable = "not linearizable"
 // linearizablePatience is how long the check of one record may take. A good history takes milliseconds.
 const linearizablePatience = 10 * time.Second
 
-// CheckLinearizable returns the records whose operations cannot have happened one after the other, each
-// between its start and its end. Final readings count as reads of the newest version, and show which
-// operations with an unknown outcome have happened. Records that were purged are not checked, because
-// their version numbers repeat. CheckLinearizable is for operations in which Check finds no
-// violation. It also finds contradictions that only follow from several answers together.
+// CheckLinearizable returns a violation for each record whose operations cannot have happened one
+// after the other, each between its start and its end. A record whose check takes over 10 s is a
+// violation too. Final readings count as reads of the newest version, and show which operations
+// with an unknown outcome have happened. Records that were purged are not checked, because their
+// version numbers repeat. CheckLinearizable is for operations in which Check finds no violation. It
+// also finds contradictions that only follow from several answers together.
 func CheckLinearizable(ops []Operation, readings []Reading) []Violation {
 	records, _ := group(ops, readings)
 	var found []Violation

@@ -12,7 +12,7 @@ type Search struct {
 	Found map[string]Version
 }
 
-// CheckSearch returns where a search differs from the final readings.
+// CheckSearch returns a violation for each record in which a search differs from the final readings.
 func CheckSearch(search Search, readings []Reading) []Violation {
 	var found []Violation
 	live := map[string]bool{}

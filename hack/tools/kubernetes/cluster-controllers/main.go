@@ -1,6 +1,7 @@
-// Command cluster-controllers runs the controllers of kube-controller-manager that a control plane without nodes needs: they
-// end namespaces, collect garbage, compute quotas, create default service accounts and aggregate ClusterRoles. `make run`
-// uses it, because it is built much faster than kube-controller-manager, which has the controllers of pods and volumes too.
+// Command cluster-controllers runs the controllers of kube-controller-manager that a control plane
+// without nodes needs: they end namespaces, collect garbage, compute quotas, create default service
+// accounts and aggregate ClusterRoles. `make run` uses it, because it is built much faster than
+// kube-controller-manager, which has the controllers of pods and volumes too.
 package main
 
 import (
@@ -28,7 +29,8 @@ import (
 )
 
 const (
-	// resyncPeriod and the periods and workers of the controllers are the defaults of kube-controller-manager.
+	// resyncPeriod and the periods and workers of the controllers are the defaults of
+	// kube-controller-manager.
 	resyncPeriod = 12 * time.Hour
 	// discoveryPeriod is the interval at which new kinds are discovered.
 	discoveryPeriod = 30 * time.Second

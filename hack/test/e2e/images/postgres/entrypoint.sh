@@ -28,7 +28,7 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
 	rm -f "$pwfile"
 	echo "host all all all scram-sha-256" >>"$PGDATA/pg_hba.conf"
 	if [ "$database" != postgres ]; then
-		# No network yet: nobody sees a server that is about to stop.
+		# No network yet, so that no client connects to a server that is about to stop.
 		pg_ctl --options="-c listen_addresses=''" --wait start >&2
 		createdb --username="$user" --maintenance-db=postgres "$database"
 		pg_ctl --mode=fast --wait stop >&2

@@ -43,7 +43,6 @@ type byHandBench struct {
 	*databaseBench
 	searches []byHandSearch
 	hand     *site
-	tables   *pgxpool.Pool
 }
 
 // prepare makes the tables, and starts a process that runs the hand-written statements on them and
@@ -53,10 +52,10 @@ func (b *byHandBench) prepare(ctx context.Context, all *processes) error {
 		return err
 	}
 	var err error
-	if b.tables, err = pgxpool.New(ctx, b.database.uri); err != nil {
+	if b.pool, err = pgxpool.New(ctx, b.database.uri); err != nil {
 		return err
 	}
-	if err := b.database.makeTables(ctx, b.tables); err != nil {
+	if err := b.database.makeTables(ctx, b.pool); err != nil {
 		return err
 	}
 	if err := b.database.vacuum(ctx); err != nil {
@@ -94,7 +93,7 @@ func (b *byHandBench) sameNumber(ctx context.Context, s byHandSearch, answer []b
 	if err := json.Unmarshal(answer, &bundle); err != nil {
 		return err
 	}
-	rows, err := b.tables.Query(ctx, s.sql, s.args...)
+	rows, err := b.pool.Query(ctx, s.sql, s.args...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
@@ -112,7 +111,7 @@ func (b *byHandBench) reads() []workload {
 	var all []workload
 	for i, s := range b.searches {
 		all = append(all,
-			workload{s.name + ": raw", func(ctx context.Context, _ int) error { return send(ctx, b.tables, []statement{{s.sql, s.args}}) }},
+			workload{s.name + ": raw", func(ctx context.Context, _ int) error { return send(ctx, b.pool, []statement{{s.sql, s.args}}) }},
 			workload{s.name + ": by hand", func(ctx context.Context, _ int) error {
 				return b.hand.do(ctx, http.MethodGet, fmt.Sprintf("/search/%d", i), nil, http.StatusOK)
 			}},
@@ -139,17 +138,19 @@ func (b *byHandBench) readRatios() []ratio {
 // writesPerSecond is the rate of creates during the second measurement of searches.
 const writesPerSecond = 500
 
-// writeSteadily creates Patients until ctx ends. Each create runs in a goroutine of its own, so that a
-// slow create does not delay the next one.
+// writeSteadily creates Patients like those of the database until ctx ends, so that the share of the
+// Patients that a search finds stays the same. Each create runs in a goroutine of its own, so that a slow
+// create does not delay the next one.
 func (b *byHandBench) writeSteadily(ctx context.Context) {
 	tick := time.NewTicker(time.Second / writesPerSecond)
 	defer tick.Stop()
-	for n := 0; ; n++ {
+	for n := b.database.records; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			go func() { _ = b.site.create(ctx, n) }() // a failed create only makes the load a little smaller
+			_, _, patient := record(n, b.database.practitioners())
+			go func() { _ = b.site.do(ctx, http.MethodPost, "/patient", patient, http.StatusCreated) }() // a failed create only makes the load a little smaller
 		}
 	}
 }

@@ -84,6 +84,7 @@ type Store struct {
 	// newest is the time of the latest Write of this process, in milliseconds since 1970. Load and Restore
 	// do not set it.
 	newest atomic.Int64
+	late   lateHits
 	// retention is nil until SetRetention is called.
 	retention atomic.Pointer[store.Retention]
 

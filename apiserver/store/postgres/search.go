@@ -86,6 +86,8 @@ type searcher struct {
 	// listsTooLong is the number of its TriedLists, from the first on, that were too long.
 	cachedPlan   *sqlplan.Page
 	listsTooLong int
+	// countsByTime reports whether count must read the watermark, because the page has none as a bound.
+	countsByTime bool
 	texts        texts
 	// hasSession reports whether the search holds one of the sessions of the site's share.
 	hasSession bool
@@ -157,15 +159,19 @@ func (r *searcher) search() (store.Page, error) {
 
 // readHitsByTime is like readHits, but for a query that must not find records that were updated at
 // or after the watermark, because a write that is still in progress may add records with earlier
-// times (clock.go). It first reads the watermark and the page in one round trip. Usually all hits are
-// older than the watermark. Otherwise it reads the page again, with the watermark as a condition.
+// times (clock.go). It first reads the page without that bound, and drops the hits that are too late.
+// If the rest does not fill the page, it reads the page again, with the watermark as a condition.
 func (r *searcher) readHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err error) {
-	if hits, more, err = r.tryHitsByTime(buffer); hits != nil || err != nil {
-		return hits, more, err
+	watermark := int64(0)
+	if len(r.Query.Types) == 1 && r.Query.Skip == 0 && r.Query.Count > 0 {
+		if hits, more, watermark, err = r.tryHitsByTime(buffer); hits != nil || err != nil {
+			return hits, more, err
+		}
 	}
-	watermark, err := r.site.watermark(r.Context, r.ownNewest())
-	if err != nil {
-		return nil, false, err
+	if watermark <= r.ownNewest() {
+		if watermark, err = r.site.watermark(r.Context, r.ownNewest()); err != nil {
+			return nil, false, err
+		}
 	}
 	r.Query = r.Query.Before(time.UnixMilli(watermark))
 	if r.Query.Count == 0 {
@@ -174,38 +180,73 @@ func (r *searcher) readHitsByTime(buffer *pageBuffer) (hits []hit, more bool, er
 	return r.readHits(buffer)
 }
 
-// tryHitsByTime reads a page and the watermark in one round trip. hits is nil, without an error, if
-// the query is not one for a batch, or if a hit or ownNewest is not older than the watermark.
-// Otherwise the watermark becomes a condition of r.Query.
-func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err error) {
-	if len(r.Query.Types) != 1 || r.Query.Skip > 0 || r.Query.Count == 0 || r.Query.Count > maxBatchedPage {
-		return nil, false, nil
-	}
-	page, err := r.Page(r.Query.Types[0])
-	if err != nil || !page.IsBounded {
-		return nil, false, err
+// tryHitsByTime reads a page of one type without the watermark as a bound, and drops hits that are not
+// older than the watermark. It also returns the watermark, which it reads before the page, in the same
+// round trip if possible. If no write was seen for a while, it uses an earlier watermark instead. hits
+// is nil, without an error, if too few hits remain, or if ownNewest is not older than the watermark.
+func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, watermark int64, err error) {
+	search := r.Search
+	search.Query.Count += r.site.late.expected()
+	page, err := search.Page(r.Query.Types[0])
+	if err != nil {
+		return nil, false, 0, err
 	}
 	ownNewest := r.ownNewest()
 	r.cachedPlan = page
 	buffer.rows.maxBytes = r.site.maxPageBytes
-	watermark, err := r.site.queries.queryAfterWatermark(r.Context, page.SQL, page.Args, &buffer.rows)
+	watermark = r.site.late.settledWatermark(r.site.newest.Load())
+	isSettled := watermark > 0
+	if err := r.readAfterWatermark(page, &buffer.rows, &watermark); err != nil {
+		return nil, false, 0, err
+	}
+	all, truncated, err := r.decodeHits(buffer)
 	if err != nil {
-		return nil, false, err
+		return nil, false, 0, err
 	}
-	if hits, more, err = r.decodeHits(buffer); err != nil {
-		return nil, false, err
-	}
-	isLate := func(at state) bool { return at.updated.UnixMilli() >= watermark }
-	if watermark <= ownNewest || slices.ContainsFunc(buffer.states, isLate) {
+	newest := int64(0)
+	hits = slices.DeleteFunc(all, func(h hit) bool {
+		updated := h.state.updated.UnixMilli()
+		newest = max(newest, updated)
+		return updated >= watermark
+	})
+	r.site.late.note(len(all)-len(hits), newest)
+	hasAll := buffer.rows.len() <= search.Query.Count && !truncated
+	switch isShort := len(hits) < len(all) && !hasAll && len(hits) <= r.Query.Count; {
+	case isSettled && len(hits) < len(all): // other processes write again
 		buffer.rows.reset()
 		r.listsTooLong = 0
-		return nil, false, nil
+		return r.tryHitsByTime(buffer)
+	case isShort || watermark <= ownNewest:
+		buffer.rows.reset()
+		r.listsTooLong = 0
+		return nil, false, watermark, nil
 	}
-	r.Query = r.Query.Before(time.UnixMilli(watermark)) // for the total and includes
+	r.countsByTime = isSettled
+	if !isSettled {
+		r.Query = r.Query.Before(time.UnixMilli(watermark)) // for the total
+	}
+	hits, more = r.cutPage(hits, truncated)
 	if hits == nil {
 		hits = []hit{}
 	}
-	return hits, more, nil
+	return hits, more, watermark, nil
+}
+
+// readAfterWatermark reads the rows of a page. If watermark is 0, it first sets it to the watermark.
+func (r *searcher) readAfterWatermark(page *sqlplan.Page, into *rowBuffer, watermark *int64) (err error) {
+	if *watermark == 0 && r.isBatched(page) {
+		*watermark, err = r.site.queries.queryAfterWatermark(r.Context, page.SQL, page.Args, into)
+		r.noteDuration(page, into.took, err)
+		r.site.late.noteWatermark(*watermark)
+		return err
+	}
+	if *watermark == 0 {
+		if *watermark, err = r.site.watermark(r.Context, r.ownNewest()); err != nil {
+			return err
+		}
+		r.site.late.noteWatermark(*watermark)
+	}
+	return r.readOne(page, into)
 }
 
 // ownNewest returns the time of the newest write of this process that the page must include if it
@@ -229,11 +270,17 @@ func (r *searcher) readHits(buffer *pageBuffer) (hits []hit, more bool, err erro
 	if err != nil {
 		return nil, false, err
 	}
-	return r.decodeHits(buffer)
+	hits, truncated, err := r.decodeHits(buffer)
+	if err != nil {
+		return nil, false, err
+	}
+	hits, more = r.cutPage(hits, truncated)
+	return hits, more, nil
 }
 
-// decodeHits returns the hits of the rows in the buffer, and reports whether more matches follow.
-func (r *searcher) decodeHits(buffer *pageBuffer) (hits []hit, more bool, err error) {
+// decodeHits returns the hits of the rows in the buffer, in the order of the query. truncated reports
+// whether some are missing after the last one, because the rows of a result were too large.
+func (r *searcher) decodeHits(buffer *pageBuffer) (hits []hit, truncated bool, err error) {
 	buffer.resize()
 	r.texts.Grow(buffer.rows.len() * textBytesPerRecord)
 	err = buffer.rows.each(func(n int, c *columns) (err error) {
@@ -244,7 +291,7 @@ func (r *searcher) decodeHits(buffer *pageBuffer) (hits []hit, more bool, err er
 		return nil, false, err
 	}
 	r.updateLongLists(buffer.rows.took >= slowScan)
-	hits, more = buffer.hits, len(buffer.rows.truncated) > 0
+	hits = buffer.hits
 	ends := make([]order.Place, len(buffer.rows.truncated))
 	for i, n := range buffer.rows.truncated {
 		ends[i] = hits[n].Place
@@ -255,8 +302,13 @@ func (r *searcher) decodeHits(buffer *pageBuffer) (hits []hit, more bool, err er
 	for i := range ends { // after the last hit of a truncated result, hits may be missing, so the page must end there
 		hits = hits[:sort.Search(len(hits), func(n int) bool { return r.Order.Compare(&hits[n].Place, &ends[i]) > 0 })]
 	}
+	return hits, len(ends) > 0, nil
+}
+
+// cutPage returns the hits that fit on the page, and reports whether more matches follow.
+func (r *searcher) cutPage(hits []hit, truncated bool) (page []hit, more bool) {
 	fit := r.hitsThatFit(hits)
-	return hits[:fit], more || fit < len(hits), nil
+	return hits[:fit], truncated || fit < len(hits)
 }
 
 // hitsThatFit returns the number of hits that fit on the page, by Query.Count and by the maximum
@@ -303,15 +355,25 @@ func (r *searcher) readPage(into *rowBuffer) error {
 // the search does not run on a replica. Otherwise the statement runs alone.
 func (r *searcher) readOne(page *sqlplan.Page, into *rowBuffer) (err error) {
 	start := time.Now()
-	if !r.onReplica && r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL)) {
+	if r.isBatched(page) {
 		err = r.site.queries.query(r.Context, page.SQL, page.Args, into)
 	} else {
 		err = r.readAlone(page.SQL, page.Args, into)
 	}
-	if err == nil && !page.IsBounded {
-		r.site.quick.add(page.SQL, cmp.Or(into.took, time.Since(start)))
-	}
+	r.noteDuration(page, cmp.Or(into.took, time.Since(start)), err)
 	return err
+}
+
+// isBatched reports whether the statement of a page runs in a batch with other queries (readOne).
+func (r *searcher) isBatched(page *sqlplan.Page) bool {
+	return !r.onReplica && r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL))
+}
+
+// noteDuration records how long the statement of a page took, if it succeeded and is not bounded.
+func (r *searcher) noteDuration(page *sqlplan.Page, took time.Duration, err error) {
+	if err == nil && !page.IsBounded {
+		r.site.quick.add(page.SQL, took)
+	}
 }
 
 // readPageAfterSkip reads the rows of a page and one row more, after the first Query.Skip matches.
@@ -374,6 +436,13 @@ func (r *searcher) scanHit(c *columns, at *state) (hit, error) {
 // count returns the number of matches of all types. With store.TotalWhenFree, it returns
 // store.UnknownTotal if there are more than maxCountedTotal.
 func (r *searcher) count() (int64, error) {
+	if r.countsByTime {
+		watermark, err := r.site.watermark(r.Context, r.ownNewest())
+		if err != nil {
+			return 0, err
+		}
+		r.Query = r.Query.Before(time.UnixMilli(watermark))
+	}
 	var total int64
 	limit := 0
 	if r.Query.Total == store.TotalWhenFree {

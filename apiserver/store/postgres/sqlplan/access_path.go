@@ -1,9 +1,11 @@
 package sqlplan
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
@@ -29,6 +31,9 @@ type accessPath struct {
 	// scansSignatures reports whether a scan of the signatures in the order of creation replaces a
 	// list that is too long.
 	scansSignatures bool
+	// listKey, if not empty, replaces the SQL and the arguments of the list in its key in the cache of
+	// long lists.
+	listKey string
 	// isShort reports whether the list is always short.
 	isShort bool
 	// sizeClass is one of the size classes below. It is lower for a list that is likely shorter.
@@ -294,7 +299,9 @@ func (c *compiler) updatedPath(typeName string, condition store.UpdatedIn) *acce
 	if condition.From.IsZero() {
 		return nil
 	}
-	return &accessPath{isExact: true, sizeClass: classUpdated, list: func() (string, error) {
+	// The end is often the watermark, which differs for each query. So the key has the minute of it.
+	key := fmt.Sprint("updated", typeName, condition.From.UnixNano(), condition.Until.Truncate(time.Minute).Unix())
+	return &accessPath{isExact: true, sizeClass: classUpdated, listKey: key, list: func() (string, error) {
 		return "SELECT x.rid FROM res x WHERE x.site = $1 AND x.typ = " + c.Arg(typeName) + " AND NOT x.deleted AND " + c.updatedIn("x.upd", condition), nil
 	}}
 }

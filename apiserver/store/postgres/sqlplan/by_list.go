@@ -98,6 +98,9 @@ func (p *planner) materialize(path *accessPath, maxSize int) (t materializedList
 	if !path.isShort {
 		if p.skipsLongLists {
 			id := longListKey(rids, p.Args[before.args:], maxSize)
+			if path.listKey != "" {
+				id = longListKey(path.listKey, nil, maxSize)
+			}
 			if slow, known := p.index.Database.LongList(id); known {
 				p.skippedLists, p.knownSlow = append(p.skippedLists, id), p.knownSlow || slow
 				p.restore(before)

@@ -166,6 +166,28 @@ func TestLongListsAreSkipped(t *testing.T) {
 	}
 }
 
+// A list of records by their time of update is found again in the cache of long lists although its end,
+// the watermark, is another one a moment later.
+func TestLongListsBeforeWatermark(t *testing.T) {
+	index := testIndex(t, &database{})
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	list := func(from, until time.Time) uint64 {
+		t.Helper()
+		page := pageOf(t, searchOf(t, index, store.Query{Where: store.UpdatedIn{From: from, Until: until}, Count: 20}))
+		if len(page.TriedLists) != 1 {
+			t.Fatalf("got %d lists that are tried, want 1", len(page.TriedLists))
+		}
+		return page.TriedLists[0]
+	}
+	same := list(at, at.Add(time.Second))
+	if got := list(at, at.Add(2*time.Second)); got != same {
+		t.Error("a second later, the list has another key")
+	}
+	if list(at.Add(time.Millisecond), at.Add(time.Second)) == same || list(at, at.Add(time.Hour)) == same {
+		t.Error("a list with another beginning, or that ends an hour later, has the same key")
+	}
+}
+
 // The list of a parameter with few entries is given up for a scan earlier than that of one with many.
 func TestListSizeByEntries(t *testing.T) {
 	for entries, want := range map[float64]int{0: 0, 7_000: 144, 1e6: 1732, math.Inf(1): math.MaxInt32} {

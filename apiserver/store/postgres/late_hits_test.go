@@ -1,0 +1,35 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLateHits(t *testing.T) {
+	l := &lateHits{}
+	if got := l.settledWatermark(0); got != 0 {
+		t.Errorf("no watermark was read: got %d, want 0", got)
+	}
+	l.noteWatermark(9_000)
+	l.noteWatermark(10_000)
+	for written, want := range map[int64]int64{0: 10_000, 9_000: 10_000, 9_001: 0, 10_000: 0, 11_000: 0} {
+		if got := l.settledWatermark(written); got != want {
+			t.Errorf("written at %d: got %d, want %d", written, got, want)
+		}
+	}
+	l.note(0, 9_500)
+	if got := l.settledWatermark(0); got != 0 {
+		t.Errorf("a hit at 9500: got %d, want 0", got)
+	}
+	l = &lateHits{}
+	l.noteWatermark(10_000)
+	l.readAt = time.Now().Add(-settledTTL - time.Second)
+	if got := l.settledWatermark(0); got != 0 {
+		t.Errorf("an old watermark: got %d, want 0", got)
+	}
+	for _, step := range []struct{ late, want int }{{0, 0}, {8, 16}, {3, 8}, {0, 4}, {0, 2}, {0, 0}, {100, maxExpectedLate}} {
+		if l.note(step.late, 0); l.expected() != step.want {
+			t.Errorf("%d late hits: got %d expected ones, want %d", step.late, l.expected(), step.want)
+		}
+	}
+}

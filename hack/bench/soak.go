@@ -202,6 +202,9 @@ func (s *soak) step(ctx context.Context, length time.Duration, rates []float64) 
 	return nil
 }
 
+// errUnsent is the failure of a run in which no request failed but some were not sent.
+var errUnsent = errors.New("no request failed, but clients were too slow to send all")
+
 // awaitDeliveries fails if events that were accepted have not been delivered.
 func (s *soak) awaitDeliveries(ctx context.Context) error {
 	var failures []error
@@ -212,7 +215,7 @@ func (s *soak) awaitDeliveries(ctx context.Context) error {
 			failures = append(failures, err)
 		}
 		if s.failed[i] > 0 {
-			failures = append(failures, fmt.Errorf("%s: %d requests failed or were not sent; the first failure of any storage: %v", p.storage, s.failed[i], s.first))
+			failures = append(failures, fmt.Errorf("%s: %d requests failed or were not sent; the first failure of any storage: %w", p.storage, s.failed[i], cmp.Or(s.first, errUnsent)))
 		}
 	}
 	return errors.Join(failures...)

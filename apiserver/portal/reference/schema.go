@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Schema is a schema with what its page shows.
+// Schema is a named schema of the OpenAPI document, as its page of the API reference shows it.
 type Schema struct {
 	Name, Description string
 	Value             Value

@@ -2,7 +2,7 @@ package postgres
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -39,7 +39,7 @@ func (s *Store) labelPast(ctx context.Context, keys []store.Key) (changed int64,
 		selves[i] = s.hash.Self(key.Type, key.ID)
 	}
 	for {
-		batch, err := s.labelBatch(ctx, selves)
+		batch, err := s.labelBatch(ctx, keys, selves)
 		if err != nil || batch.Len() == 0 {
 			return changed, storeError("add labels to superseded versions", err)
 		}
@@ -60,8 +60,8 @@ func (s *Store) labelPast(ctx context.Context, keys []store.Key) (changed int64,
 }
 
 // labelBatch returns the statements that label up to reindexBatch unlabelled versions of the
-// records.
-func (s *Store) labelBatch(ctx context.Context, selves []int64) (*pgx.Batch, error) {
+// records. selves are the hashes of keys, in the same order.
+func (s *Store) labelBatch(ctx context.Context, keys []store.Key, selves []int64) (*pgx.Batch, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	found, err := s.pool.Query(ctx, unlabelled, s.site, selves, reindexBatch)
@@ -84,7 +84,7 @@ func (s *Store) labelBatch(ctx context.Context, selves []int64) (*pgx.Batch, err
 		default:
 			body, err := unpackBody(packed)
 			if err != nil {
-				return nil, fmt.Errorf("decode version %d of a record of type %s: %w", version, typeName, err)
+				return nil, decodeError(keys[slices.Index(selves, self)], version, err)
 			}
 			labels, links := s.index.Labels(typeName, s.index.Extractor.Extract(typeName, body.JSON))
 			batch.Queue(labelPastVersion, s.site, self, version, labels, links)

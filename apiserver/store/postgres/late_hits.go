@@ -10,11 +10,11 @@ const (
 	// earlier search. During writes, the newest hits are later than that one, and the page would be read
 	// twice.
 	settledAfter = time.Second
-	// settledTTL is the time for which a watermark is used again. It bounds the time for which searches may
-	// miss open writes after the clock of the database was set back.
+	// settledTTL is the maximum age of a watermark that is used again. After the clock of the database was
+	// set back, searches may miss open writes for as long.
 	settledTTL = time.Second
 	// maxExpectedLate is the maximum number of further rows that a search by time reads because hits may
-	// be too late. If more are too late, the page is read again with the watermark as a bound.
+	// be too late. If more are expected, the page is read once, with the watermark as a bound.
 	maxExpectedLate = 40
 )
 
@@ -26,16 +26,21 @@ type lateHits struct {
 	count int
 	// newest is the latest time of a hit, in milliseconds since 1970.
 	newest int64
-	// watermark is the last watermark, in milliseconds since 1970, and readAt when it was read.
+	// watermark is the last watermark, in milliseconds since 1970. It was read after readAt.
 	watermark int64
 	readAt    time.Time
 }
 
-// expected returns the number of hits of the next page that may be too late.
-func (l *lateHits) expected() int {
+// expected returns the number of hits of the next page that may be too late. few is false if they are
+// more than maxExpectedLate; the next call expects half of them.
+func (l *lateHits) expected() (n int, few bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(2*l.count, maxExpectedLate)
+	if l.count > maxExpectedLate {
+		l.count /= 2
+		return 0, false
+	}
+	return min(2*l.count, maxExpectedLate), true
 }
 
 // note records the number of late hits of a page and the latest time of all its hits.
@@ -45,11 +50,11 @@ func (l *lateHits) note(late int, newest int64) {
 	l.count, l.newest = max(late, l.count/2), max(l.newest, newest)
 }
 
-// noteWatermark records a watermark that was read now.
-func (l *lateHits) noteWatermark(ms int64) {
+// noteWatermark records a watermark that was read after a time.
+func (l *lateHits) noteWatermark(ms int64, readAt time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.watermark, l.readAt = ms, time.Now()
+	l.watermark, l.readAt = ms, readAt
 }
 
 // settledWatermark returns the last watermark if it is at most as old as settledTTL and all known writes

@@ -27,8 +27,8 @@ func (b *pageBuffer) release() {
 		return
 	}
 	b.rows.reset()
-	clear(b.states)
-	clear(b.hits)
+	clear(b.states[:cap(b.states)]) // an earlier read into the buffer may have had more rows
+	clear(b.hits[:cap(b.hits)])
 	pageBuffers.Put(b)
 }
 

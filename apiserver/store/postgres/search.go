@@ -86,8 +86,6 @@ type searcher struct {
 	// listsTooLong is the number of its TriedLists, from the first on, that were too long.
 	cachedPlan   *sqlplan.Page
 	listsTooLong int
-	// countsByTime reports whether count must read the watermark, because the page has none as a bound.
-	countsByTime bool
 	texts        texts
 	// hasSession reports whether the search holds one of the sessions of the site's share.
 	hasSession bool
@@ -122,7 +120,7 @@ func (r *searcher) search() (store.Page, error) {
 	page := store.Page{Total: store.UnknownTotal}
 	r.Query.Skip = min(r.Query.Skip, maxSkip)
 	skip := int64(r.Query.Skip)
-	counted := r.Query.Total == store.TotalAccurate || r.After == nil && r.Query.Total == store.TotalWhenFree
+	counted := r.needsTotal()
 	var hits []hit
 	more := r.Query.Count == 0
 	buffer := newPageBuffer()
@@ -157,16 +155,20 @@ func (r *searcher) search() (store.Page, error) {
 	return page, nil
 }
 
+// needsTotal reports whether the page has the number of all matches.
+func (r *searcher) needsTotal() bool {
+	return r.Query.Total == store.TotalAccurate || r.After == nil && r.Query.Total == store.TotalWhenFree
+}
+
 // readHitsByTime is like readHits, but for a query that must not find records that were updated at
 // or after the watermark, because a write that is still in progress may add records with earlier
-// times (clock.go). It first reads the page without that bound, and drops the hits that are too late.
-// If the rest does not fill the page, it reads the page again, with the watermark as a condition.
+// times (clock.go). If the page is one for a batch, it is first read without that bound, and hits that
+// are too late are dropped. If the rest does not fill the page, it is read again, with the watermark as
+// a condition.
 func (r *searcher) readHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err error) {
-	watermark := int64(0)
-	if len(r.Query.Types) == 1 && r.Query.Skip == 0 && r.Query.Count > 0 {
-		if hits, more, watermark, err = r.tryHitsByTime(buffer); hits != nil || err != nil {
-			return hits, more, err
-		}
+	hits, more, watermark, err := r.tryHitsByTime(buffer)
+	if hits != nil || err != nil {
+		return hits, more, err
 	}
 	if watermark <= r.ownNewest() {
 		if watermark, err = r.site.watermark(r.Context, r.ownNewest()); err != nil {
@@ -180,23 +182,40 @@ func (r *searcher) readHitsByTime(buffer *pageBuffer) (hits []hit, more bool, er
 	return r.readHits(buffer)
 }
 
-// tryHitsByTime reads a page of one type without the watermark as a bound, and drops hits that are not
-// older than the watermark. It also returns the watermark, which it reads before the page, in the same
-// round trip if possible. If no write was seen for a while, it uses an earlier watermark instead. hits
-// is nil, without an error, if too few hits remain, or if ownNewest is not older than the watermark.
+// tryHitsByTime reads a page without the watermark as a bound, and drops the hits that are not older
+// than the watermark. It returns the watermark, which it reads before the page in the same round trip,
+// unless an earlier one is still valid. hits is nil, without an error, if the query is not one for a
+// batch, if too few hits remain, or if ownNewest is not older than the watermark. The watermark is 0 if
+// it was not read.
 func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, watermark int64, err error) {
-	search := r.Search
-	search.Query.Count += r.site.late.expected()
-	page, err := search.Page(r.Query.Types[0])
-	if err != nil {
+	if len(r.Query.Types) != 1 || r.Query.Skip > 0 || r.Query.Count == 0 || r.Query.Count > maxBatchedPage {
+		return nil, false, 0, nil
+	}
+	expected, few := r.site.late.expected()
+	if !few {
+		return nil, false, 0, nil
+	}
+	page, limit, err := r.pageWithLateHits(expected)
+	if err != nil || !page.IsBounded {
 		return nil, false, 0, err
 	}
 	ownNewest := r.ownNewest()
 	r.cachedPlan = page
 	buffer.rows.maxBytes = r.site.maxPageBytes
-	watermark = r.site.late.settledWatermark(r.site.newest.Load())
-	isSettled := watermark > 0
-	if err := r.readAfterWatermark(page, &buffer.rows, &watermark); err != nil {
+	settled := int64(0)
+	if !r.needsTotal() { // the total must include what other processes have written since
+		settled = r.site.late.settledWatermark(r.site.newest.Load())
+	}
+	if watermark = settled; settled > 0 {
+		err = r.site.queries.query(r.Context, page.SQL, page.Args, &buffer.rows)
+	} else {
+		began := time.Now()
+		watermark, err = r.site.queries.queryAfterWatermark(r.Context, page.SQL, page.Args, &buffer.rows)
+		if err == nil && watermark > 0 {
+			r.site.late.noteWatermark(watermark, began)
+		}
+	}
+	if err != nil {
 		return nil, false, 0, err
 	}
 	all, truncated, err := r.decodeHits(buffer)
@@ -209,44 +228,33 @@ func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, wat
 		newest = max(newest, updated)
 		return updated >= watermark
 	})
-	r.site.late.note(len(all)-len(hits), newest)
-	hasAll := buffer.rows.len() <= search.Query.Count && !truncated
-	switch isShort := len(hits) < len(all) && !hasAll && len(hits) <= r.Query.Count; {
-	case isSettled && len(hits) < len(all): // other processes write again
+	late := len(all) - len(hits)
+	r.site.late.note(late, newest)
+	first := r.Order[0]
+	isComplete := buffer.rows.len() < limit && !truncated || first.Field == store.SortUpdated && !first.Descending
+	if settled > 0 && late > 0 || watermark <= ownNewest || late > 0 && !isComplete && len(hits) <= r.Query.Count {
 		buffer.rows.reset()
 		r.listsTooLong = 0
-		return r.tryHitsByTime(buffer)
-	case isShort || watermark <= ownNewest:
-		buffer.rows.reset()
-		r.listsTooLong = 0
+		if settled > 0 { // writes have begun again, so the next try reads the watermark
+			return r.tryHitsByTime(buffer)
+		}
 		return nil, false, watermark, nil
 	}
-	r.countsByTime = isSettled
-	if !isSettled {
-		r.Query = r.Query.Before(time.UnixMilli(watermark)) // for the total
-	}
-	hits, more = r.cutPage(hits, truncated)
+	r.Query = r.Query.Before(time.UnixMilli(watermark)) // for the total
+	hits, more = r.cutPage(hits, truncated && late == 0)
 	if hits == nil {
 		hits = []hit{}
 	}
 	return hits, more, watermark, nil
 }
 
-// readAfterWatermark reads the rows of a page. If watermark is 0, it first sets it to the watermark.
-func (r *searcher) readAfterWatermark(page *sqlplan.Page, into *rowBuffer, watermark *int64) (err error) {
-	if *watermark == 0 && r.isBatched(page) {
-		*watermark, err = r.site.queries.queryAfterWatermark(r.Context, page.SQL, page.Args, into)
-		r.noteDuration(page, into.took, err)
-		r.site.late.noteWatermark(*watermark)
-		return err
-	}
-	if *watermark == 0 {
-		if *watermark, err = r.site.watermark(r.Context, r.ownNewest()); err != nil {
-			return err
-		}
-		r.site.late.noteWatermark(*watermark)
-	}
-	return r.readOne(page, into)
+// pageWithLateHits returns the statement for a page of the only type, with a number of rows more because
+// so many hits may be too late, and the maximum number of rows.
+func (r *searcher) pageWithLateHits(expected int) (page *sqlplan.Page, limit int, err error) {
+	r.Query.Count += expected
+	defer func() { r.Query.Count -= expected }()
+	page, err = r.Page(r.Query.Types[0])
+	return page, r.Query.Count + 1, err
 }
 
 // ownNewest returns the time of the newest write of this process that the page must include if it
@@ -355,25 +363,15 @@ func (r *searcher) readPage(into *rowBuffer) error {
 // the search does not run on a replica. Otherwise the statement runs alone.
 func (r *searcher) readOne(page *sqlplan.Page, into *rowBuffer) (err error) {
 	start := time.Now()
-	if r.isBatched(page) {
+	if !r.onReplica && r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL)) {
 		err = r.site.queries.query(r.Context, page.SQL, page.Args, into)
 	} else {
 		err = r.readAlone(page.SQL, page.Args, into)
 	}
-	r.noteDuration(page, cmp.Or(into.took, time.Since(start)), err)
-	return err
-}
-
-// isBatched reports whether the statement of a page runs in a batch with other queries (readOne).
-func (r *searcher) isBatched(page *sqlplan.Page) bool {
-	return !r.onReplica && r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL))
-}
-
-// noteDuration records how long the statement of a page took, if it succeeded and is not bounded.
-func (r *searcher) noteDuration(page *sqlplan.Page, took time.Duration, err error) {
 	if err == nil && !page.IsBounded {
-		r.site.quick.add(page.SQL, took)
+		r.site.quick.add(page.SQL, cmp.Or(into.took, time.Since(start)))
 	}
+	return err
 }
 
 // readPageAfterSkip reads the rows of a page and one row more, after the first Query.Skip matches.
@@ -436,13 +434,6 @@ func (r *searcher) scanHit(c *columns, at *state) (hit, error) {
 // count returns the number of matches of all types. With store.TotalWhenFree, it returns
 // store.UnknownTotal if there are more than maxCountedTotal.
 func (r *searcher) count() (int64, error) {
-	if r.countsByTime {
-		watermark, err := r.site.watermark(r.Context, r.ownNewest())
-		if err != nil {
-			return 0, err
-		}
-		r.Query = r.Query.Before(time.UnixMilli(watermark))
-	}
 	var total int64
 	limit := 0
 	if r.Query.Total == store.TotalWhenFree {

@@ -3,12 +3,15 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
@@ -93,20 +96,54 @@ func TestFullPagesBeforeWatermark(t *testing.T) {
 	}
 }
 
-// TestSettledWatermark shows that a site without writes for a second, whose searches use an earlier
-// watermark, returns and counts what another process writes then, unless a write before it is open.
+// lockReads counts the statements of a pool that read the locks of open writes.
+type lockReads struct{ atomic.Int64 }
+
+func (l *lockReads) count(sql string) {
+	if strings.Contains(sql, "pg_locks") {
+		l.Add(1)
+	}
+}
+
+func (l *lockReads) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	l.count(data.SQL)
+	return ctx
+}
+
+func (l *lockReads) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (l *lockReads) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+
+func (l *lockReads) TraceBatchQuery(_ context.Context, _ *pgx.Conn, data pgx.TraceBatchQueryData) {
+	l.count(data.SQL)
+}
+
+func (l *lockReads) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// TestSettledWatermark shows that a site without writes for a second uses the watermark of an earlier
+// search, but returns and counts what another process writes then, unless a write before it is open.
 func TestSettledWatermark(t *testing.T) {
 	t.Parallel()
 	key := uuid.NewString()
-	writer, reader := open(t, shared, key, postgres.Options{}), open(t, shared, key, postgres.Options{})
+	reads := &lockReads{}
+	config := shared.Config()
+	config.ConnConfig.Tracer = reads
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	writer, reader := open(t, shared, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
 	want := func(descending bool, total int64, ids ...string) {
 		t.Helper()
-		page, err := reader.Search(t.Context(), store.Query{
-			Types: []string{patient}, Count: 2, Total: store.TotalAccurate, Sort: []store.Sort{{Field: store.SortUpdated, Descending: descending}},
-		})
-		must(t, err)
-		if diff := cmp.Diff(ids, idsOf(page)); diff != "" || page.Total != total {
-			t.Errorf("total %d, want %d (-want +got):\n%s", page.Total, total, diff)
+		query := store.Query{Types: []string{patient}, Count: 2, Sort: []store.Sort{{Field: store.SortUpdated, Descending: descending}}}
+		for mode, total := range map[store.TotalMode]int64{store.TotalNone: store.UnknownTotal, store.TotalAccurate: total} {
+			query.Total = mode
+			page, err := reader.Search(t.Context(), query)
+			must(t, err)
+			if diff := cmp.Diff(ids, idsOf(page)); diff != "" || page.Total != total {
+				t.Errorf("total %d, want %d (-want +got):\n%s", page.Total, total, diff)
+			}
 		}
 	}
 	write := func(ids ...string) {
@@ -120,6 +157,16 @@ func TestSettledWatermark(t *testing.T) {
 
 	write("a", "b", "c")
 	time.Sleep(settled)
+	for range 20 {
+		page, err := reader.Search(t.Context(), store.Query{Types: []string{patient}, Count: 2, Total: store.TotalNone, Sort: []store.Sort{{Field: store.SortUpdated, Descending: true}}})
+		must(t, err)
+		if diff := cmp.Diff([]string{"c", "b"}, idsOf(page)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	if n := reads.Load(); n == 0 || n == 20 { // one for each settledTTL
+		t.Errorf("20 searches without writes read the locks of open writes %d times, want at least once and not each time", n)
+	}
 	want(true, 3, "c", "b")
 	write("d", "e")
 	want(false, 5, "a", "b") // the new records are on no page

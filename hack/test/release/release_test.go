@@ -56,7 +56,7 @@ var _ = Describe("A release", func() {
 		Expect(file.Close()).To(Succeed())
 		out, err := try(ctx, "release", "push", "-registry", address(), "-dir", changed)
 		Expect(err).To(HaveOccurred())
-		Expect(out).To(ContainSubstring("controller.tar has another checksum"))
+		Expect(out).To(ContainSubstring("controller.tar is missing or has another checksum"))
 	}, NodeTimeout(time.Minute))
 
 	It("has the programs that were built", func(ctx SpecContext) {

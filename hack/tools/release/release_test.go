@@ -106,8 +106,8 @@ func TestChecksums(t *testing.T) {
 		"a signature": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, checksumsFile+bundleSuffix), nil, 0o600)
 		}, ""},
-		"a changed file": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "a"), []byte("other"), 0o600) }, "a has another checksum"},
-		"a missing file": {func(dir string) error { return os.Remove(filepath.Join(dir, "a")) }, "a has another checksum"},
+		"a changed file": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "a"), []byte("other"), 0o600) }, "a is missing or has another checksum"},
+		"a missing file": {func(dir string) error { return os.Remove(filepath.Join(dir, "a")) }, "a is missing or has another checksum"},
 		"a new file":     {func(dir string) error { return os.WriteFile(filepath.Join(dir, "b"), nil, 0o600) }, "b is not listed in checksums.txt"},
 	}
 	for name, test := range tests {

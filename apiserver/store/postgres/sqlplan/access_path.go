@@ -299,8 +299,11 @@ func (c *compiler) updatedPath(typeName string, condition store.UpdatedIn) *acce
 	if condition.From.IsZero() {
 		return nil
 	}
-	// The end is often the watermark, which differs for each query. So the key has the minute of it.
-	key := fmt.Sprint("updated", typeName, condition.From.UnixNano(), condition.Until.Truncate(time.Minute).Unix())
+	until := condition.Until
+	if time.Since(until) < time.Minute { // it may be the watermark, which differs for each query
+		until = until.Truncate(time.Minute)
+	}
+	key := fmt.Sprint("updated", typeName, condition.From.UnixNano(), until.UnixNano())
 	return &accessPath{isExact: true, sizeClass: classUpdated, listKey: key, list: func() (string, error) {
 		return "SELECT x.rid FROM res x WHERE x.site = $1 AND x.typ = " + c.Arg(typeName) + " AND NOT x.deleted AND " + c.updatedIn("x.upd", condition), nil
 	}}

@@ -170,7 +170,8 @@ func TestLongListsAreSkipped(t *testing.T) {
 // the watermark, is another one a moment later.
 func TestLongListsBeforeWatermark(t *testing.T) {
 	index := testIndex(t, &database{})
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	minute := time.Now().Truncate(time.Minute).Add(2 * time.Minute)
+	at := minute.Add(-time.Hour)
 	list := func(from, until time.Time) uint64 {
 		t.Helper()
 		page := pageOf(t, searchOf(t, index, store.Query{Where: store.UpdatedIn{From: from, Until: until}, Count: 20}))
@@ -179,12 +180,15 @@ func TestLongListsBeforeWatermark(t *testing.T) {
 		}
 		return page.TriedLists[0]
 	}
-	same := list(at, at.Add(time.Second))
-	if got := list(at, at.Add(2*time.Second)); got != same {
+	same := list(at, minute.Add(time.Second))
+	if list(at, minute.Add(2*time.Second)) != same {
 		t.Error("a second later, the list has another key")
 	}
-	if list(at.Add(time.Millisecond), at.Add(time.Second)) == same || list(at, at.Add(time.Hour)) == same {
+	if list(at.Add(time.Millisecond), minute.Add(time.Second)) == same || list(at, minute.Add(time.Hour)) == same {
 		t.Error("a list with another beginning, or that ends an hour later, has the same key")
+	}
+	if list(at.Add(-time.Hour), at.Add(time.Second)) == list(at.Add(-time.Hour), at.Add(2*time.Second)) {
+		t.Error("lists with different ends long before the watermark have the same key")
 	}
 }
 

@@ -100,7 +100,8 @@ func (s State) Book(t Tokens, asked schema.Content, now time.Time) (State, error
 }
 
 // Release returns the state of the slot without the hold of asked.holdToken, or without its booking
-// if asked has no token. A free slot only loses a hold that has ended. asked has the TokenFields.
+// if asked has no token. If the slot is neither booked nor held, Release only removes a hold that has
+// ended. asked has the TokenFields.
 // Errors: *RefusedError.
 func (s State) Release(t Tokens, asked schema.Content, now time.Time) (State, error) {
 	token, booked := asked.Text("holdToken"), Read(s.Content).Booked

@@ -17,7 +17,8 @@ type Schema struct {
 	// Required has lists of fields, in addition to the fields that are required by themselves. An object
 	// must have at least one field of each list.
 	Required [][]string
-	// Extensible is set if fields of FHIR's primitive types can have extensions.
+	// Extensible reports whether fields of FHIR's primitive types can have an id and extensions, in a
+	// field with the prefix _.
 	Extensible bool
 }
 

@@ -66,8 +66,8 @@ func NewSecret(site *v1alpha1.Site, o Options, password string) (*corev1.Secret,
 }
 
 // Connection returns the connection to the Site's database and its standbys. The host is not read from
-// the Secret, because the tenant can write the Secret. If authority is not nil, it is trusted instead of
-// the authority in the Secret. Errors: *dsn.FieldError.
+// the Secret, because the tenant can write the Secret. If authority is not nil, its CA certificates (PEM) are
+// trusted instead of those in the Secret. Errors: *dsn.FieldError.
 func Connection(site *v1alpha1.Site, secret *corev1.Secret, authority []byte) (dsn.Connection, error) {
 	if authority == nil {
 		authority = secret.Data[dsn.CAKey]

@@ -45,7 +45,7 @@ func TestDumpReceivesItsPage(t *testing.T) {
 	}
 	defer pool.Close()
 	site := open(t, pool, uuid.NewString(), postgres.Options{})
-	const records, size = 40, 500_000
+	const records, size = 160, 500_000 // four times what the buffers of a connection can hold, some 9 MB
 	for i := range records {
 		random := make([]byte, size/2) // cannot be compressed
 		for j := range random {

@@ -178,7 +178,7 @@ func clusterNamespaceSpecs() {
 		expectRefused(ctx, next)
 		changes := ahds(ctx, "GET", "/availability-slot/changes?pageSize=1&since="+cursor, "")
 		Expect(changes.status).To(Equal(400), changes.body)
-		Expect(changes.body).To(ContainSubstring("before the site was moved to another storage"))
+		Expect(changes.body).To(ContainSubstring("for example because the site was moved to another storage"))
 		later := firstPage(ctx)
 		decide(ctx, "out-of-cluster", "RollBack")
 		await(ctx, "out-of-cluster", "RolledBack")

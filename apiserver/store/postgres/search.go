@@ -19,6 +19,10 @@ import (
 // there are more, the total is store.UnknownTotal.
 const maxCountedTotal = 1000
 
+// maxCountedCandidates is the maximum number of records that a search tests in a scan to count its
+// matches for store.TotalWhenFree. If there are more, the total is store.UnknownTotal.
+const maxCountedCandidates = 5000
+
 // maxSkip is the maximum number of records to skip; a larger number is replaced by it. It is more
 // than a site can hold, and prevents overflows.
 const maxSkip = 1 << 40
@@ -432,16 +436,17 @@ func (r *searcher) scanHit(c *columns, at *state) (hit, error) {
 }
 
 // count returns the number of matches of all types. With store.TotalWhenFree, it returns
-// store.UnknownTotal if there are more than maxCountedTotal.
+// store.UnknownTotal if there are more than maxCountedTotal, or more than maxCountedCandidates records to
+// test.
 func (r *searcher) count() (int64, error) {
 	var total int64
-	limit := 0
+	var limits sqlplan.CountLimits
 	if r.Query.Total == store.TotalWhenFree {
-		limit = maxCountedTotal + 1
+		limits = sqlplan.CountLimits{Matches: maxCountedTotal + 1, Candidates: maxCountedCandidates}
 	}
 	batch := &pgx.Batch{}
 	for _, typeName := range r.Query.Types {
-		sql, args, err := r.Count(typeName, limit)
+		sql, args, err := r.Count(typeName, limits)
 		if err != nil {
 			return 0, err
 		}

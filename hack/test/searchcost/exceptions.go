@@ -28,7 +28,7 @@ type exception struct {
 var exceptions = []exception{
 	{"total", func(q Query) bool { return q.values.Get("_total") != "none" }, 8},
 	{"`:contains`", func(q Query) bool { return q.hasModifier("contains") }, 7},
-	{"`:missing`", func(q Query) bool { return q.hasModifier("missing") }, 4},
+	{"`:missing`", func(q Query) bool { return q.hasModifier("missing") }, 8},
 	{"chain, `_has`", Query.isRelated, 2},
 	{"sorted", func(q Query) bool { return q.values.Has("_sort") }, 8},
 	{"several filters", func(q Query) bool { return q.filters() > 1 }, 8},
@@ -75,13 +75,13 @@ func (q Query) isRelated() bool {
 	return false
 }
 
-// filters returns the number of parameters on which the query has conditions.
+// filters returns the number of conditions of the query.
 func (q Query) filters() (n int) {
-	for name := range q.values {
+	for name, values := range q.values {
 		switch name {
 		case "_sort", "_count", "_total", "_include", "_revinclude":
 		default:
-			n++
+			n += len(values)
 		}
 	}
 	return n

@@ -23,10 +23,11 @@ import (
 
 // practice is a database with the records of a practice.
 type practice struct {
-	site      *postgres.Store
-	pages     *pages
-	generator *Generator
-	server    *localpostgres.Server
+	// site reports the plans of its statements to pages, which takes time. plain does not.
+	site, plain *postgres.Store
+	pages       *pages
+	generator   *Generator
+	url         string
 }
 
 // pages counts the pages that statements touch, as auto_explain reports them.
@@ -76,7 +77,7 @@ func newPractice(t *testing.T) *practice {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Stop() })
-	p := &practice{server: server, pages: &pages{}}
+	p := &practice{url: server.URL("postgres"), pages: &pages{}}
 	conn := p.connect(t)
 	if _, err := schema.Migrate(ctx, conn); err != nil {
 		t.Fatal(err)
@@ -84,13 +85,13 @@ func newPractice(t *testing.T) *practice {
 	key := uuid.NewString()
 	p.fill(t, key)
 	p.execute(t, "VACUUM (ANALYZE)")
-	p.site = p.open(t, key, nil, p.pages)
+	p.site, p.plain = p.open(t, key, nil, p.pages), p.open(t, key, nil, nil)
 	return p
 }
 
 func (p *practice) connect(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), p.server.URL("postgres"))
+	conn, err := pgx.Connect(t.Context(), p.url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,7 @@ func (p *practice) execute(t *testing.T, sql string) {
 // open opens the site. If seen is not nil, its statements report their plans there.
 func (p *practice) open(t *testing.T, key string, now func() time.Time, seen *pages) *postgres.Store {
 	t.Helper()
-	config, err := postgres.Config(p.server.URL("postgres"))
+	config, err := postgres.Config(p.url)
 	if err != nil {
 		t.Fatal(err)
 	}

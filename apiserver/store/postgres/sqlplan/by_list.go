@@ -12,7 +12,7 @@ import (
 // order of creation finds a page soon.
 func (p *planner) maxListSize(predicate int) int {
 	maxSize := p.index.Limits.MaxList
-	if byParam(p.order) && p.predicates[predicate].path.allowsSemiJoin() {
+	if byParam(p.order) && p.predicates[predicate].path.allowsSemiJoin() && p.firstSuffices() {
 		maxSize = p.index.Limits.MaxRankedList
 	}
 	if first := p.predicates[0].path; p.page > 0 && p.order.ByCreation() && p.firstSuffices() {

@@ -32,7 +32,7 @@ var DefaultLimits = Limits{MaxList: 1750, MaxSemiJoinList: 10_000, MinSemiJoinCa
 
 // maxMaterializedLists is the maximum number of lists that a statement tries for branches by list, for
 // each type. Further lists are used only for semi-joins.
-const maxMaterializedLists = 3
+const maxMaterializedLists = 4
 
 // predicate is a condition that all matches meet, with its access path. The path is nil if the
 // condition has none.
@@ -117,6 +117,8 @@ type planner struct {
 	limit string
 	// page is the limit as a number, or 0 if the statement is not for a page.
 	page int
+	// maxCandidates, if set, is the maximum number of candidates that a scan of a count tests.
+	maxCandidates int
 	// skipsLongLists reports whether lists that are in the cache of long lists are skipped.
 	// skippedLists are the cache keys of the skipped lists, triedLists those of the materialized ones.
 	// knownSlow reports whether a scan that replaced a skipped list was slow. listsBefore is the
@@ -349,6 +351,14 @@ func (p *planner) fromRids(driver string, ensured int, candidates *materializedL
 // byScan returns the branch that reads candidates in sort order and tests each one. guards are the
 // conditions that all materialized lists are too long.
 func (p *planner) byScan(guards []string) (string, error) {
+	if p.maxCandidates > 0 && !p.isCountedInIndex() {
+		return p.countedScan(guards)
+	}
+	if p.limit == "ALL" {
+		if branch, err := p.countedIntersection(guards); err != nil || branch != "" {
+			return branch, err
+		}
+	}
 	if path, ensured := p.scanPath(); path != nil && p.order.ByCreation() {
 		where := ""
 		for _, condition := range append(p.afterRid("x.rid"), guards...) {

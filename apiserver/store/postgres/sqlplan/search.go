@@ -134,15 +134,23 @@ func (s *Search) Page(typeName string) (*Page, error) {
 	}, nil
 }
 
-// Count returns a statement that counts the matches of one type, up to limit. If limit is 0, it
-// counts all. Errors: as for Page.
-func (s *Search) Count(typeName string, limit int) (sql string, args []any, err error) {
+// CountLimits limit a count of matches. The zero value counts all.
+type CountLimits struct {
+	// Matches is the number of matches after which the count ends.
+	Matches int
+	// Candidates is the maximum number of candidates that are tested in a scan. If there are more, the
+	// count is greater than Candidates.
+	Candidates int
+}
+
+// Count returns a statement that counts the matches of one type. Errors: as for Page.
+func (s *Search) Count(typeName string, limits CountLimits) (sql string, args []any, err error) {
 	c := s.compiler()
-	plan := &planner{compiler: c, typeName: typeName, onlyRid: true, order: order.Of(store.Query{})}
+	plan := &planner{compiler: c, typeName: typeName, onlyRid: true, order: order.Of(store.Query{}), maxCandidates: limits.Candidates}
 	plan.predicates, plan.pathCount = c.splitPredicates(typeName, s.Query.WhereOf(typeName))
 	plan.limit = "ALL"
-	if limit > 0 {
-		plan.limit = strconv.Itoa(limit)
+	if limits.Matches > 0 {
+		plan.limit = strconv.Itoa(limits.Matches)
 	}
 	branches, err := plan.branches()
 	if err == nil {

@@ -1,0 +1,53 @@
+package sqlplan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// A count has only as many candidates as its limits allow. An exact count intersects lists.
+func TestCounts(t *testing.T) {
+	const bounded, intersected, excepted = "FROM scanned", " INTERSECT ", " EXCEPT "
+	limits := CountLimits{Matches: 1001, Candidates: 5000}
+	female := code("gender", "female")
+	for _, c := range []struct {
+		name         string
+		where        store.Condition
+		limits       CountLimits
+		records      float64
+		has, without []string
+	}{
+		{name: "all records", limits: limits, without: []string{bounded}},
+		{name: "a code", where: code("identifier", "1"), limits: limits, without: []string{bounded}},
+		{name: "a prefix", where: smith, limits: limits, has: []string{bounded, "LIMIT 5000 + 1"}},
+		{name: "presence", where: store.Present{Param: "family"}, limits: limits, has: []string{bounded}},
+		{name: "exact", where: store.Present{Param: "family"}, without: []string{bounded, intersected}},
+		{name: "two lists", where: store.All{smith, female}, has: []string{intersected}, without: []string{bounded, excepted}},
+		{name: "a list and the opposite of one", where: store.All{smith, store.Not{Condition: female}}, has: []string{excepted}, without: []string{intersected}},
+		{name: "two opposites", where: store.All{store.Not{Condition: smith}, store.Not{Condition: female}}, has: []string{excepted, "NOT x.deleted"}, without: []string{intersected}},
+		{name: "a list and a test", where: store.All{smith, store.Present{Param: "given"}}, without: []string{intersected, excepted}},
+		{name: "two lists of many records", where: store.All{smith, female}, records: maxIntersected + 1, without: []string{intersected}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sql, args, err := searchOf(t, testIndex(t, &database{records: c.records}), store.Query{Where: c.where}).Count(patient, c.limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range c.has {
+				if !strings.Contains(sql, text) {
+					t.Errorf("no %q in %s", text, sql)
+				}
+			}
+			for _, text := range c.without {
+				if strings.Contains(sql, text) {
+					t.Errorf("%q in %s", text, sql)
+				}
+			}
+			if n := strings.Count(sql, "$"); n < len(args) {
+				t.Errorf("%d arguments for %s", len(args), sql)
+			}
+		})
+	}
+}

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -45,4 +46,76 @@ func TestTotalsOfManyCandidates(t *testing.T) {
 	load(5000, 5010)
 	total(store.TotalWhenFree, store.UnknownTotal)
 	total(store.TotalAccurate, 501)
+}
+
+// An exact total of three conditions, or of their opposites, is the number of live records that meet all,
+// also if the lists of the conditions are too long and have a record twice.
+func TestExactTotals(t *testing.T) {
+	t.Parallel()
+	site := open(t, shared, uuid.NewString(), planOptions)
+	site.SetPlanLimits(1, 3, 1, 0)
+	const records = 60
+	for n := range records {
+		family, kind := "Okafor", "a"
+		switch n % 6 {
+		case 0:
+			family = "Oka"
+		case 3:
+			family = "OKA"
+		}
+		if n%4 == 0 {
+			kind = "b"
+		}
+		body := fmt.Sprintf(`{
+			"Texts": {"family": [{"Folded": %q, "Original": %q}, {"Folded": "okapi", "Original": "Okapi"}]},
+			"Tokens": {"kind": [{"System": "s", "Code": %q}, {"System": "t", "Code": %[3]q}]},
+			"Refs": {"organization": [{"Type": "Organization", "ID": "%[4]d"}]}
+		}`, strings.ToLower(family), family, kind, n%5)
+		if _, err := site.Write(t.Context(), []store.Op{{Kind: store.Put, Key: numbered(n), Body: store.Body{JSON: []byte(body)}}}); err != nil {
+			t.Fatal(err)
+		}
+		if n%7 == 6 {
+			if _, err := site.Write(t.Context(), []store.Op{{Kind: store.Delete, Key: numbered(n)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a := "a"
+	conditions := []struct {
+		is store.Condition
+		of func(n int) bool
+	}{
+		{store.TextIs{Param: "family", Text: "oka"}, func(int) bool { return true }},
+		{store.TextIs{Param: "family", Text: "okaf"}, func(n int) bool { return n%3 != 0 }},
+		{store.TextIs{Param: "family", Match: store.Exactly, Text: "Oka"}, func(n int) bool { return n%6 == 0 }},
+		{store.TextIs{Param: "family", Match: store.Contains, Text: "afo"}, func(n int) bool { return n%3 != 0 }},
+		{store.TokenIs{Param: "kind", Code: &a}, func(n int) bool { return n%4 != 0 }},
+		{store.RefersTo{Param: "organization", To: store.Reference{Type: "Organization", ID: "2"}}, func(n int) bool { return n%5 == 2 }},
+		{store.Present{Param: "kind"}, func(int) bool { return true }},
+	}
+	for _, first := range conditions {
+		for _, second := range conditions {
+			for _, third := range conditions {
+				for opposites := range 8 {
+					var where store.All
+					var want int64
+					for n := range records {
+						if n%7 != 6 && first.of(n) == (opposites&1 == 0) && second.of(n) == (opposites&2 == 0) && third.of(n) == (opposites&4 == 0) {
+							want++
+						}
+					}
+					for i, is := range []store.Condition{first.is, second.is, third.is} {
+						if opposites>>i&1 == 1 {
+							is = store.Not{Condition: is}
+						}
+						where = append(where, is)
+					}
+					page, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Where: where, Count: 1, Total: store.TotalAccurate})
+					if err != nil || page.Total != want {
+						t.Errorf("%+v: total %d, %v, want %d", where, page.Total, err, want)
+					}
+				}
+			}
+		}
+	}
 }

@@ -8,10 +8,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// isCountedInIndex reports whether each index entry that a scan of a count reads is a match.
-func (p *planner) isCountedInIndex() bool {
+// isCountedInOrder reports whether the scan of a page is best for a count, too: each index entry is a
+// match, or only the access filter is tested.
+func (p *planner) isCountedInOrder() bool {
 	if len(p.predicates) == 0 {
-		return !p.hasAccessFilter(p.typeName)
+		return true
 	}
 	path, _ := p.scanPath()
 	return len(p.predicates) == 1 && path != nil && path.isOrdered && path.isExact && !p.hasAccessFilter(p.typeName)
@@ -24,21 +25,27 @@ func (p *planner) countedScan(guards []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	scanned, most := p.name("scanned"), strconv.Itoa(p.maxCandidates)
+	p.with = append(p.with, scanned+" AS MATERIALIZED (SELECT rid FROM ("+driver+") l LIMIT "+most+" + 1)")
+	matches, err := p.countedMatches(scanned, ensured)
+	return matches + " UNION ALL (SELECT rid FROM " + scanned + " WHERE (SELECT count(*) FROM " + scanned + ") > " + most + ")", err
+}
+
+// countedMatches returns a branch with the matches among the rids of a table, in any order. ensured is as
+// in tests.
+func (p *planner) countedMatches(table string, ensured int) (string, error) {
 	ofRid, ofRow, err := p.tests("d.rid", ensured, nil)
 	if err != nil {
 		return "", err
 	}
-	scanned, most := p.name("scanned"), strconv.Itoa(p.maxCandidates)
-	p.with = append(p.with, scanned+" AS MATERIALIZED (SELECT rid FROM ("+driver+") l LIMIT "+most+" + 1)")
-	from := scanned + " d"
+	from := table + " d"
 	if len(ofRid) > 0 {
 		from = "(SELECT d.rid FROM " + from + whereAll(ofRid) + ") d"
 	}
 	if len(ofRow) > 0 {
 		from += p.rowOf()
 	}
-	return "(SELECT d.rid FROM " + from + whereAll(ofRow) + " LIMIT " + p.limit + ") UNION ALL " +
-		"(SELECT rid FROM " + scanned + " WHERE (SELECT count(*) FROM " + scanned + ") > " + most + ")", nil
+	return "(SELECT d.rid FROM " + from + whereAll(ofRow) + " LIMIT " + p.limit + ")", nil
 }
 
 // countedCandidates returns SQL that selects the rids of the candidates of a count, and the index of the
@@ -102,5 +109,5 @@ func (p *planner) countedIntersection(guards []string) (string, error) {
 	for _, list := range others {
 		driver = "(" + driver + " EXCEPT " + list + ")"
 	}
-	return rest.fromRids("SELECT rid FROM "+driver+" l"+whereAll(append(rest.afterRid("rid"), guards...)), -1, nil)
+	return rest.countedMatches("(SELECT rid FROM "+driver+" l"+whereAll(append(rest.afterRid("rid"), guards...))+")", -1)
 }

@@ -351,7 +351,7 @@ func (p *planner) fromRids(driver string, ensured int, candidates *materializedL
 // byScan returns the branch that reads candidates in sort order and tests each one. guards are the
 // conditions that all materialized lists are too long.
 func (p *planner) byScan(guards []string) (string, error) {
-	if p.maxCandidates > 0 && !p.isCountedInIndex() {
+	if p.maxCandidates > 0 && !p.isCountedInOrder() {
 		return p.countedScan(guards)
 	}
 	if p.limit == "ALL" {

@@ -36,11 +36,21 @@ func (p *planner) isBounded() bool {
 	if len(p.predicates) == 0 {
 		return true
 	}
-	first := p.predicates[0].path
-	if len(p.predicates) == 1 && p.pathCount == 1 && first.isOrdered && first.isExact {
+	if p.scansMatches() {
 		return true
 	}
+	first := p.predicates[0].path
 	return len(p.triedLists) == 0 && !p.knownSlow && p.pathCount > 0 && p.firstSuffices() && p.scanLength(first) <= maxBatchedScan(first)
+}
+
+// scansMatches reports whether each index entry that a scan in the order of creation reads meets all
+// conditions. The access filter is not one of them.
+func (p *planner) scansMatches() bool {
+	if len(p.predicates) != 1 || p.pathCount != 1 {
+		return false
+	}
+	path := p.predicates[0].path
+	return path.isOrdered && path.isExact
 }
 
 // isTimeRange reports whether all conditions are on the time of update. It is true if there are none.

@@ -11,11 +11,7 @@ import (
 // isCountedInOrder reports whether the scan of a page is best for a count, too: each index entry is a
 // match, or only the access filter is tested.
 func (p *planner) isCountedInOrder() bool {
-	if len(p.predicates) == 0 {
-		return true
-	}
-	path, _ := p.scanPath()
-	return len(p.predicates) == 1 && path != nil && path.isOrdered && path.isExact && !p.hasAccessFilter(p.typeName)
+	return len(p.predicates) == 0 || p.scansMatches() && !p.hasAccessFilter(p.typeName)
 }
 
 // countedScan returns the branch by scan of a count that tests at most p.maxCandidates candidates. If
@@ -51,16 +47,12 @@ func (p *planner) countedMatches(table string, ensured int) (string, error) {
 // countedCandidates returns SQL that selects the rids of the candidates of a count, and the index of the
 // predicate that has found them, or -1.
 func (p *planner) countedCandidates(guards []string) (driver string, ensured int, err error) {
-	conditions := append(p.afterRid("x.rid"), guards...)
 	if path, ensured := p.scanPath(); path != nil {
-		where := ""
-		for _, condition := range conditions {
-			where += " AND " + condition
-		}
-		driver, err = path.scan(where, p.direction())
+		driver, err = p.scanOf(path, guards)
 		return driver, ensured, err
 	}
-	where := append([]string{"x.site = $1", "x.typ = " + p.Arg(p.typeName), "NOT x.deleted"}, conditions...)
+	where := append([]string{"x.site = $1", "x.typ = " + p.Arg(p.typeName), "NOT x.deleted"}, guards...)
+	where = append(where, p.afterRid("x.rid")...)
 	if !p.hasWideTexts {
 		if test := p.signatureTest(); test != "" {
 			where = append(where, test)
@@ -75,7 +67,7 @@ const maxIntersected = 500_000
 
 // countedIntersection returns the branch by scan of a count without limits. It intersects the lists of
 // the predicates and tests the other predicates. It returns "" if there are fewer than two lists, or too
-// many records.
+// many records. A type whose number of records is not known yet has few.
 func (p *planner) countedIntersection(guards []string) (string, error) {
 	if records := p.index.Database.RecordCount(p.ctx, p.typeName); records > maxIntersected && !math.IsInf(records, 1) {
 		return "", nil

@@ -22,8 +22,8 @@ type Limits struct {
 	// each candidate is tested. MinSemiJoinCandidates is the number of candidates up to which each
 	// candidate is tested, because that is cheaper than a semi-join.
 	MaxSemiJoinList, MinSemiJoinCandidates int
-	// MaxRankedList replaces MaxList if the sort value of each rid must be looked up and the
-	// alternative is a scan in sort order. With a million records, both cost the same at 200.
+	// MaxRankedList replaces MaxList if the sort value of each rid must be looked up, the alternative is a
+	// scan in sort order, and all other conditions are facets, so that this scan finds a page soon. With a million records, both cost the same at 200.
 	MaxRankedList int
 }
 
@@ -360,11 +360,7 @@ func (p *planner) byScan(guards []string) (string, error) {
 		}
 	}
 	if path, ensured := p.scanPath(); path != nil && p.order.ByCreation() {
-		where := ""
-		for _, condition := range append(p.afterRid("x.rid"), guards...) {
-			where += " AND " + condition
-		}
-		driver, err := path.scan(where, p.direction())
+		driver, err := p.scanOf(path, guards)
 		if err != nil {
 			return "", err
 		}
@@ -374,6 +370,15 @@ func (p *planner) byScan(guards []string) (string, error) {
 		return p.scanByParam(guards)
 	}
 	return p.fullScan(guards)
+}
+
+// scanOf returns the scan of a path under guards.
+func (p *planner) scanOf(path *accessPath, guards []string) (string, error) {
+	where := ""
+	for _, condition := range append(p.afterRid("x.rid"), guards...) {
+		where += " AND " + condition
+	}
+	return path.scan(where, p.direction())
 }
 
 // scanPath returns the access path to scan and the index of its predicate, or nil if res is scanned:

@@ -39,11 +39,8 @@ func decide(ctx context.Context, name, decision string) {
 }
 
 func phase(ctx context.Context, name string) string {
-	output, err := paddock.Kubectl(ctx, "get", "sitemove", name, "-n", "demo", "-o", "jsonpath={.status.phase}")
-	if err != nil {
-		return err.Error()
-	}
-	return string(output)
+	GinkgoHelper()
+	return string(read(ctx, name).Status.Phase)
 }
 
 // await waits until a move has a phase, and fails if it was rolled back instead.

@@ -119,8 +119,9 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-
 subjects: [{kind: ServiceAccount, name: editor, namespace: demo}]
 `
 
-// patience is the time limit of what Paddock does within seconds, on a busy machine.
-const patience = 90 * time.Second
+// patience is the time limit of what Paddock does within seconds, or within 40 s under the load of a crowd
+// (full_test.go), if nothing else runs on the machine.
+const patience = 4 * time.Minute
 
 // kubectl runs kubectl as the administrator of the cluster.
 func kubectl(ctx context.Context, args ...string) string {

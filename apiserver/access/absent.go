@@ -12,6 +12,10 @@ import (
 // ms.
 const absentTime = 250 * time.Millisecond
 
+// maxAbsentTime is the most by which slow checks of one request delay the responses to later ones. Checks
+// that take longer usually fail, because kube-apiserver or an issuer cannot be reached.
+const maxAbsentTime = time.Second
+
 // slowestPeriod is how long slow checks delay the responses to later requests, and at most twice that
 // long. It is long enough to compare response times in, which takes dozens of requests.
 const slowestPeriod = time.Minute
@@ -22,10 +26,10 @@ var checks slowest
 // AwaitAbsent delays the response to a request for a Site that does not exist or is hidden, so that
 // the response time does not reveal which is the case. began is the start of the request. Checks that
 // take longer than absentTime, for example because kube-apiserver is busy, delay the next responses as
-// long. AwaitAbsent returns early when ctx ends.
+// long, up to maxAbsentTime. AwaitAbsent returns early when ctx ends.
 func AwaitAbsent(ctx context.Context, began time.Time) {
 	now := time.Now()
-	least := max(absentTime, checks.add(now, now.Sub(began)))
+	least := max(absentTime, checks.add(now, min(now.Sub(began), maxAbsentTime)))
 	timer := time.NewTimer(began.Add(least).Sub(now))
 	defer timer.Stop()
 	select {

@@ -118,7 +118,7 @@ unit: ## Run the tests of packages that start no server processes.
 # would take memory for a control plane each, and save nothing on two processors.
 .PHONY: integration
 integration: cluster-tools $(ETCDUTL) helm-tools issuer release-tools s3-tools build-run ## Run the tests against a real etcd and kube-apiserver.
-	$(GO_TEST) -p 2 -timeout 20m $(call packages-of,integration)
+	$(GO_TEST) -p 2 -timeout 30m $(call packages-of,integration)
 
 .PHONY: clients
 clients: cluster-tools issuer build ## Test the FHIR API with client libraries for Java, Python and Node.js, and the console in Chromium; all must be installed.

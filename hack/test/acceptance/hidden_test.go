@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/paddock-health/paddock/hack/dev/localissuer"
 )
@@ -110,19 +111,28 @@ var _ = Describe("A hidden site", Ordered, Serial, func() {
 			"an opaque token": "nonsense", "a forged token": stranger[:len(stranger)-6] + "AAAAAA",
 		}
 		for name, used := range tokens {
-			for _, way := range ways {
-				var status [2]int
-				var body [2]string
-				var header [2]http.Header
-				for i, site := range []string{"hidden", "absent"} {
-					r := way
-					r.url, r.token = balanced+"/site/"+site+way.url, used
-					status[i], body[i], header[i] = normal(site, send(r))
-				}
-				Expect(status[0]).To(BeNumerically(">=", 400), "%s: %s %s", name, way.method, way.url)
-				Expect(status[0]).To(Equal(status[1]), "%s: %s %s: %s", name, way.method, way.url, body)
-				Expect(body[0]).To(Equal(body[1]), "%s: %s %s", name, way.method, way.url)
-				Expect(header[0]).To(Equal(header[1]), "%s: %s %s", name, way.method, way.url)
+			answers := make([][2]response, len(ways))
+			var group errgroup.Group // because each response comes after a delay
+			group.SetLimit(8)
+			for n, way := range ways {
+				group.Go(func() error {
+					defer GinkgoRecover()
+					for i, site := range []string{"hidden", "absent"} {
+						r := way
+						r.url, r.token = balanced+"/site/"+site+way.url, used
+						answers[n][i] = send(r)
+					}
+					return nil
+				})
+			}
+			Expect(group.Wait()).To(Succeed())
+			for n, way := range ways {
+				status, body, header := normal("hidden", answers[n][0])
+				absentStatus, absentBody, absentHeader := normal("absent", answers[n][1])
+				Expect(status).To(BeNumerically(">=", 400), "%s: %s %s", name, way.method, way.url)
+				Expect(status).To(Equal(absentStatus), "%s: %s %s: %s", name, way.method, way.url, body)
+				Expect(body).To(Equal(absentBody), "%s: %s %s", name, way.method, way.url)
+				Expect(header).To(Equal(absentHeader), "%s: %s %s", name, way.method, way.url)
 			}
 		}
 		Expect(send(request{method: "GET", url: balanced + "/site/hidden/fhir/patient", token: stranger}).status).To(Equal(http.StatusNotFound))

@@ -12,13 +12,13 @@ func TestSlowest(t *testing.T) {
 		{0, 2, 2},
 		{time.Second, 5, 5},
 		{2 * time.Second, 3, 5},
-		{slowestPeriod, 1, 5},                    // of the period before
-		{slowestPeriod + time.Second, 7, 7},      // of the current period
-		{2*slowestPeriod + time.Second, 1, 7},    // of the period before
-		{3*slowestPeriod + 2*time.Second, 2, 2},  // both are past
-		{3*slowestPeriod + 3*time.Second, 4, 4},  //
+		{slowestPeriod, 1, 5},                   // of the period before
+		{slowestPeriod + time.Second, 7, 7},     // of the current period
+		{2*slowestPeriod + time.Second, 1, 7},   // of the period before
+		{3*slowestPeriod + 2*time.Second, 2, 2}, // both are past
+		{3*slowestPeriod + 3*time.Second, 4, 4},
 		{5*slowestPeriod + 10*time.Second, 1, 1}, // nothing was added for two periods
-		{5*slowestPeriod + 11*time.Second, 0, 1}, //
+		{5*slowestPeriod + 11*time.Second, 0, 1},
 	} {
 		if got := s.add(began.Add(step.after), step.took); got != step.want {
 			t.Errorf("after %s: got %d, want %d", step.after, got, step.want)

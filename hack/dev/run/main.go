@@ -121,15 +121,18 @@ func run(ctx context.Context, o options) (err error) {
 	return wait(ctx, cluster, paddock)
 }
 
-// wait returns when ctx or one of the programs ends.
+// wait returns when ctx or one of the programs ends. The controller also ends when the machine was suspended,
+// and is then started again.
 func wait(ctx context.Context, cluster *localcluster.Cluster, paddock *localpaddock.Paddock) error {
+	controller := make(chan error, 1)
+	go func() { controller <- localpaddock.KeepController(ctx, paddock.Controllers[0]) }()
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-paddock.APIServers[0].Exited():
 		return fmt.Errorf("the API server ended: see %s", paddock.APIServers[0].LogFile())
-	case <-paddock.Controllers[0].Exited():
-		return fmt.Errorf("the controller ended: see %s", paddock.Controllers[0].LogFile())
+	case err := <-controller:
+		return err
 	case <-cluster.APIServer().Exited():
 		return fmt.Errorf("kube-apiserver ended: see %s", cluster.APIServer().LogFile())
 	case <-cluster.ControllerManager().Exited():

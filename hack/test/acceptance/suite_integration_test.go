@@ -59,6 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		BinDir: bin, SourceDir: root, APIServers: 2, ControllerArgs: []string{"--ingress-hosts=*.clinics.example.org"},
 	})
 	Expect(err).NotTo(HaveOccurred(), "the programs come from `make build`")
+	keepController()
 	Expect(paddock.Apply(ctx, filepath.Join("config", "samples"))).To(Succeed())
 	waitReady(ctx, "demo", "demo")
 	token = editorOf(ctx, "demo", "demo")
@@ -71,6 +72,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	postgresToken = editorOf(ctx, "demo-postgres", "demo-postgres")
 	balanced = serveBalanced(paddock.URLs)
 }, NodeTimeout(5*time.Minute))
+
+// keepController restarts the controller if it loses its Lease, because a spec kills kube-apiserver.
+func keepController() {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- localpaddock.KeepController(ctx, paddock.Controllers[0]) }()
+	DeferCleanup(func() {
+		stop()
+		Expect(<-ended).To(Succeed())
+	})
+}
 
 func waitReady(ctx context.Context, namespace, site string) {
 	GinkgoHelper()

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
+	"github.com/paddock-health/paddock/hack/dev/localpaddock"
 )
 
 // victim is a process and what was done to it.
@@ -114,10 +113,6 @@ func breakControlPlane(ctx context.Context, victims []*victim, random *rand.Rand
 	return nil
 }
 
-// leaseLost is what a controller ends with that could not renew its lease in
-// time. Ending is how it makes sure that there is one leader at most.
-const leaseLost = "leader election lost"
-
 // superviseController restarts the controller whenever it lost its lease, as a
 // cluster would, until ctx ends. Any other end is an error.
 func superviseController(ctx context.Context, v *victim, controller *localcluster.Process) error {
@@ -127,13 +122,8 @@ func superviseController(ctx context.Context, v *victim, controller *localcluste
 			return nil
 		case <-controller.Exited():
 		}
-		log, err := os.ReadFile(controller.LogFile())
-		if err != nil {
+		if err := localpaddock.LostLease(controller); err != nil {
 			return err
-		}
-		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
-		if last := lines[len(lines)-1]; !strings.Contains(last, leaseLost) {
-			return fmt.Errorf("%s ended by itself: %s", v.name, last)
 		}
 		v.leasesLost++
 		if err := v.revive(ctx); err != nil && ctx.Err() == nil {

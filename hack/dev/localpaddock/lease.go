@@ -2,9 +2,13 @@ package localpaddock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 )
@@ -13,8 +17,11 @@ import (
 // 10 s: kube-apiserver could not be reached, or the machine was busy or suspended.
 const leaseLost = "leader election lost"
 
+// restartTimeout is how long kube-apiserver may be away until a controller that has lost its Lease is given up.
+const restartTimeout = 2 * time.Minute
+
 // KeepController restarts a controller that has lost its Lease, as the kubelet does, until ctx ends. It
-// returns an error if the controller ends for another reason, or cannot be started again.
+// returns an error if the controller ends for another reason, or cannot be started again within restartTimeout.
 func KeepController(ctx context.Context, controller *localcluster.Process) error {
 	for {
 		select {
@@ -25,10 +32,20 @@ func KeepController(ctx context.Context, controller *localcluster.Process) error
 		if err := LostLease(controller); err != nil {
 			return err
 		}
-		if err := controller.Restart(ctx); err != nil && ctx.Err() == nil {
+		if err := restart(ctx, controller); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
+}
+
+// restart starts a controller again, which fails while kube-apiserver cannot be reached.
+func restart(ctx context.Context, controller *localcluster.Process) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, time.Second, restartTimeout, true, func(ctx context.Context) (bool, error) {
+		last = controller.Restart(ctx)
+		return last == nil, nil
+	})
+	return errors.Join(err, last)
 }
 
 // LostLease returns nil if a controller that has ended had lost its Lease, and otherwise an error with the

@@ -91,7 +91,7 @@ func commandSpecs() {
 		got := move(ctx, "--to", "postgres:second")
 		Expect(got.code).To(Equal(0), "%+v", got)
 		Expect(got.stderr).To(lines(`Switched  100 %  The Site is served from the new storage\. .*  Writes were paused for \d+\.\d s\.`))
-		Expect(pauseOf(ctx, name(got))).To(BeNumerically("<", 15*time.Second))
+		Expect(pauseOf(ctx, name(got))).To(BeNumerically("<", maxPause))
 		Expect(move(ctx, "--to", "postgres:first")).To(Equal(ended{1, "", "error: SiteMove demo/" + name(got) + " of site demo/demo has not ended; end it with --confirm or --roll-back\n"}))
 		got = move(ctx)
 		Expect(got.code).To(Equal(0), "%+v", got)

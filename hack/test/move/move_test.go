@@ -148,7 +148,7 @@ var _ = Describe("A Site", Ordered, func() {
 		time.Sleep(time.Second)
 		l.stop(ctx)
 		AddReportEntry("pause of writes, Cluster to Postgres", pauseOf(ctx, "to-first"))
-		Expect(pauseOf(ctx, "to-first")).To(BeNumerically("<", 15*time.Second))
+		Expect(pauseOf(ctx, "to-first")).To(BeNumerically("<", maxPause))
 		Expect(receiver.Where(all)).To(HaveLen(practitioners), "deliveries after the switch, each made once")
 	})
 

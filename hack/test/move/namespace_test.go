@@ -287,7 +287,7 @@ func namespaceSpecs() {
 		time.Sleep(time.Second)
 		l.stop(ctx)
 		AddReportEntry("pause of writes, to another namespace", pauseOf(ctx, name))
-		Expect(pauseOf(ctx, name)).To(BeNumerically("<", 15*time.Second))
+		Expect(pauseOf(ctx, name)).To(BeNumerically("<", maxPause))
 		got = run(ctx, "move", "demo", "-n", "clinic", "--confirm")
 		Expect(got.code).To(Equal(0), "%+v", got)
 		expectNothing(ctx, "first")

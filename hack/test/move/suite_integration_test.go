@@ -123,6 +123,10 @@ subjects: [{kind: ServiceAccount, name: editor, namespace: demo}]
 // (full_test.go), if nothing else runs on the machine.
 const patience = 4 * time.Minute
 
+// maxPause is the time after which the controller gives up a switch. The specs of full_test.go, which run on an
+// idle machine, expect less.
+const maxPause = time.Minute
+
 // kubectl runs kubectl as the administrator of the cluster.
 func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()

@@ -3,6 +3,7 @@ package aggregated
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -126,6 +127,7 @@ func TestStatus(t *testing.T) {
 		"a long query":  {&store.TooManyConditionsError{}, "TooManyConditions"},
 		"no index yet":  {store.ErrNotReady, metav1.StatusReasonServiceUnavailable},
 		"storage away":  {store.ErrUnavailable, metav1.StatusReasonServiceUnavailable},
+		"a move":        {store.ErrMoving, metav1.StatusReasonServiceUnavailable},
 		"storage slow":  {errors.Join(store.ErrUnavailable, context.DeadlineExceeded), metav1.StatusReasonServiceUnavailable},
 		"request ended": {context.Canceled, metav1.StatusReasonTimeout},
 		"too many":      {&limits.ExceededError{Policy: "caller", Quota: 1, RetryAfter: time.Millisecond}, metav1.StatusReasonTooManyRequests},
@@ -142,5 +144,21 @@ func TestStatus(t *testing.T) {
 				t.Errorf("status(%v): retry after %d s: %t", test.err, seconds, retry)
 			}
 		})
+	}
+}
+
+// TestWriteStatus checks that kubectl repeats a write only if nothing was written.
+func TestWriteStatus(t *testing.T) {
+	for _, test := range []struct {
+		err   error
+		retry bool
+	}{
+		{fmt.Errorf("%w: the answer is lost", store.ErrUnavailable), false},
+		{store.ErrMoving, true},
+	} {
+		err := patients(t).writeStatus(t.Context(), test.err, "rex")
+		if _, retry := apierrors.SuggestsClientDelay(err); retry != test.retry || !apierrors.IsServiceUnavailable(err) {
+			t.Errorf("writeStatus(%v): %v, retry later: %t", test.err, err, retry)
+		}
 	}
 }

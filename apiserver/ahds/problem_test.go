@@ -24,6 +24,7 @@ func TestProblemOfStoreErrors(t *testing.T) {
 		{store.ErrQueryTimeout, 503, "query_timeout"},
 		{store.ErrNotReady, 503, "unavailable"},
 		{store.ErrUnavailable, 503, "unavailable"},
+		{store.ErrMoving, 503, "site_moving"},
 		{&store.LimitError{Scope: store.LimitSite}, 507, "storage_full"},
 	} {
 		if p := problemOf(fmt.Errorf("wrapped: %w", test.err)); p.status != test.status || p.code != test.code {

@@ -23,11 +23,17 @@ import (
 
 func newPair(t *testing.T) tls.Certificate {
 	t.Helper()
+	return pairUntil(t, time.Now().Add(time.Hour))
+}
+
+// pairUntil returns a private key and a certificate for 127.0.0.1 that expires at the given time.
+func pairUntil(t *testing.T, end time.Time) tls.Certificate {
+	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: end, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
 	if err != nil {
 		t.Fatal(err)

@@ -382,6 +382,26 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
+// TestExpiredCertificate has a receiver whose trusted certificate is valid, and one whose has expired.
+func TestExpiredCertificate(t *testing.T) {
+	for _, test := range []struct {
+		end    time.Time
+		status Status
+		reason Reason
+	}{
+		{time.Now().Add(time.Hour), Delivered, ReasonDelivered},
+		{time.Now().Add(-time.Hour), Pending, ReasonCertificate},
+	} {
+		pair := pairUntil(t, test.end)
+		r := newReceiver(t, func(http.ResponseWriter, *http.Request) {})
+		r.TLS.Certificates = []tls.Certificate{pair}
+		r.webhooks.webhook.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+		if outcome := r.attempt(t); outcome.Status != test.status || outcome.Attempt.Reason != test.reason {
+			t.Errorf("valid until %v: %+v", test.end, outcome)
+		}
+	}
+}
+
 // TestDisable disables webhooks whose attempts have failed for 120 hours, and no others.
 func TestDisable(t *testing.T) {
 	now := time.Now()

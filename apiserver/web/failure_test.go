@@ -43,6 +43,7 @@ func TestFailureOf(t *testing.T) {
 		"a full site":                  {&store.LimitError{Scope: store.LimitSite}, 507, CodeStorageFull, nil},
 		"too many events on their way": {&store.LimitError{Scope: store.LimitSite, What: store.PendingDeliveries}, 429, CodeEventsFull, retry},
 		"storage away":                 {fmt.Errorf("%w: %w", store.ErrUnavailable, secret), 503, CodeUnavailable, retry},
+		"writes are paused":            {fmt.Errorf("%w: %w", store.ErrMoving, secret), 503, CodeMoving, retry},
 		"index being built":            {fmt.Errorf("%w: %w", store.ErrNotReady, secret), 503, CodeUnavailable, retry},
 		"too slow":                     {fmt.Errorf("%w: %w", store.ErrUnavailable, context.DeadlineExceeded), 503, CodeTimeout, retry},
 		"a panic":                      {secret, 500, CodeInternal, nil},

@@ -1,0 +1,55 @@
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("A controller that loses its Lease", func() {
+	It("ends, and reconciles after its next start what has changed meanwhile, while requests are served", func(ctx SpecContext) {
+		controller := paddock.Controllers[0]
+		apply(ctx, siteManifest, "clinic-lease", "lease", "lease", "Retain")
+		waitReady(ctx, "clinic-lease", "lease")
+		editor := editorOf(ctx, "clinic-lease", "lease")
+		requests, stop := context.WithCancel(ctx)
+		DeferCleanup(stop)
+		var served atomic.Int64
+		failed := make(chan response, 1)
+		go func() {
+			defer close(failed)
+			for n := 0; requests.Err() == nil; n++ {
+				answer := send(request{method: "PUT", url: fmt.Sprintf("%s/site/lease/fhir/patient/p%d", paddock.URLs[n%2], n), body: patient(n), token: editor})
+				if answer.status != http.StatusCreated {
+					failed <- answer
+					return
+				}
+				served.Add(1)
+				time.Sleep(20 * time.Millisecond)
+			}
+		}()
+
+		leader, exited := controller.Pid(), controller.Exited()
+		Eventually(func() error { // the controller renews the Lease every 2 s, and can win
+			_, err := paddock.Kubectl(ctx, "patch", "lease", "paddock-controller", "-n", "paddock-system", "--type=merge", "-p", fmt.Sprintf(
+				`{"spec":{"holderIdentity":"another","leaseDurationSeconds":15,"renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")))
+			return err
+		}).Should(Succeed())
+		kubectl(ctx, "patch", "site", "lease", "-n", "clinic-lease", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
+		Eventually(exited).Within(30 * time.Second).Should(BeClosed())
+		Eventually(func() string {
+			return kubectl(ctx, "get", "site", "lease", "-n", "clinic-lease", "-o", `jsonpath={.metadata.generation} {.status.observedGeneration}`)
+		}).Within(2 * time.Minute).ProbeEvery(time.Second).Should(Equal("2 2"))
+		Expect(controller.Pid()).NotTo(Or(BeZero(), Equal(leader)))
+		stop()
+		for answer := range failed {
+			Fail(fmt.Sprintf("a write got %d: %s", answer.status, answer.body))
+		}
+		Expect(served.Load()).To(BeNumerically(">", 100))
+	}, SpecTimeout(4*time.Minute))
+})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -206,5 +207,9 @@ func (b *byHandBench) createBatch(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return b.site.do(ctx, http.MethodPost, "", text, http.StatusOK)
+	answer, err := b.site.send(ctx, http.MethodPost, "", text, http.StatusOK)
+	if created := bytes.Count(answer, []byte(`"status":"201`)); err == nil && created != len(bundle.Entry) {
+		return fmt.Errorf("the batch has created %d of %d Patients: %s", created, len(bundle.Entry), answer)
+	}
+	return err
 }

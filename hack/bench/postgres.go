@@ -279,6 +279,9 @@ func (b *databaseBench) workloads(o options) []workload {
 			return b.floor.do(ctx, http.MethodPost, "/create", body(n), http.StatusCreated)
 		}},
 		{"create: Patient", b.site.create},
+		{"create: Patient with address", func(ctx context.Context, n int) error {
+			return b.site.do(ctx, http.MethodPost, "/patient", fullBody(n), http.StatusCreated)
+		}},
 		{"update: Patient", b.site.update},
 		{"mix: 10 % create, 60 % read, 25 % update, 5 % delete", b.mix},
 		{"read by id: raw", func(ctx context.Context, n int) error { return send(ctx, b.pool, b.reads[n%len(b.reads)]) }},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"time"
@@ -26,6 +27,28 @@ func body(n int) []byte {
 		`{"url":"breed","valueCodeableConcept":{"coding":[{"system":"http://snomed.info/sct","code":"58108001","display":"Golden retriever"}]}}]}],`+
 		`"name":[{"use":"usual","family":"Okafor","given":["Rex"]}],"gender":"male","birthDate":"2019-05-03",`+
 		`"telecom":[{"system":"phone","value":"+61 3 5550 %04d","use":"home"}],"multipleBirthInteger":%d}`, n, n, n%10000, n)
+}
+
+// fullBody is a Patient of about 790 bytes with name, address and two contact points, which have 19
+// texts in the search index; those of body have eight. Names and places repeat, at random.
+func fullBody(n int) []byte {
+	r := rand.New(rand.NewPCG(uint64(n), 0))
+	return fmt.Appendf(nil, `{"resourceType":"Patient","active":true,`+
+		`"identifier":[{"use":"official","system":"https://clinic.example.org/patients","value":"P-%07d"},{"system":"urn:oid:1.2.36.146.595.217.0.1","value":"9851%011d"}],`+
+		`"name":[{"use":"usual","family":"%s","given":["%s","%s"]}],"gender":"male","birthDate":"%d-05-%02d",`+
+		`"telecom":[{"system":"phone","value":"+61 3 5550 %04d","use":"home"},{"system":"email","value":"owner.%d@example.org"}],`+
+		`"address":[{"use":"home","line":["%d %s Street"],"city":"%s","state":"VIC","postalCode":"%d","country":"AU"}],`+
+		`"extension":[{"url":"http://hl7.org/fhir/StructureDefinition/patient-animal","extension":[`+
+		`{"url":"species","valueCodeableConcept":{"coding":[{"system":"http://hl7.org/fhir/animal-species","code":"canislf","display":"Dog"}]}}]}]}`,
+		n, n, word(r, 3000), word(r, 600), word(r, 600), 2001+r.IntN(25), 1+r.IntN(28),
+		r.IntN(10000), n, 1+r.IntN(400), word(r, 800), word(r, 300), 2000+r.IntN(3000))
+}
+
+// word returns one of count words. Each has six letters, and their beginnings are spread over the alphabet.
+func word(r *rand.Rand, count int) string {
+	n := r.IntN(count) * (26 * 26 * 26 / count)
+	letters := []byte{byte('A' + n/26/26), 'a', byte('a' + n/26%26), 'o', byte('a' + n%26), 'e'}
+	return string(letters)
 }
 
 // rawObjects writes and reads Records through client-go alone, without the API server.

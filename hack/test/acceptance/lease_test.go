@@ -30,7 +30,7 @@ var _ = Describe("A controller that loses its Lease", func() {
 					return
 				}
 				served.Add(1)
-				time.Sleep(20 * time.Millisecond)
+				time.Sleep(100 * time.Millisecond) // a moderate load
 			}
 		}()
 
@@ -50,6 +50,6 @@ var _ = Describe("A controller that loses its Lease", func() {
 		for answer := range failed {
 			Fail(fmt.Sprintf("a write got %d: %s", answer.status, answer.body))
 		}
-		Expect(served.Load()).To(BeNumerically(">", 100))
+		Expect(served.Load()).To(BeNumerically(">", 20))
 	}, SpecTimeout(4*time.Minute))
 })

@@ -223,7 +223,7 @@ func TestAnswers(t *testing.T) {
 		"hangs after the header":  {hang(true), short, ReasonTimeout, Pending, 200, -1, "I"},
 		"drips":                   {drip, short, ReasonTimeout, Pending, 200, -1, "*"},
 		"hangs up":                {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, ReasonConnection, Pending, 0, -1, ""},
-		"another certificate":     {status(200), func(w *Webhook) { w.CABundle = otherCertificate(t) }, ReasonCertificate, Pending, 0, -1, ""},
+		"another certificate":     {status(200), func(w *Webhook) { w.CABundle = bundleOf(newPair(t)) }, ReasonCertificate, Pending, 0, -1, ""},
 		"the system's":            {status(200), func(w *Webhook) { w.CABundle = nil }, ReasonCertificate, Pending, 0, -1, ""},
 		"no bundle":               {status(200), func(w *Webhook) { w.CABundle = []byte("x") }, ReasonCertificate, Pending, 0, -1, ""},
 		"a header of two lines":   {status(200), func(w *Webhook) { w.Header = map[string]string{"X-A": "b\r\nC: d"} }, ReasonSecret, Pending, 0, 5 * time.Second, ""},
@@ -310,7 +310,7 @@ func TestResolution(t *testing.T) {
 
 // TestTransportOfCertificates checks that no CA bundle leads to the transport of another webhook.
 func TestTransportOfCertificates(t *testing.T) {
-	pair, authority := newPair(t), otherCertificate(t)
+	pair, authority := newPair(t), bundleOf(newPair(t))
 	pooled := newTransports(Egress{})
 	identified, err := pooled.of(Webhook{CABundle: authority, ClientCertificate: &pair})
 	if err != nil {
@@ -359,10 +359,8 @@ func drip(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func otherCertificate(t *testing.T) []byte {
-	t.Helper()
-	certificate := newPair(t)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})
+func bundleOf(pair tls.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
 }
 
 func TestClientCertificate(t *testing.T) {
@@ -395,7 +393,7 @@ func TestExpiredCertificate(t *testing.T) {
 		pair := pairUntil(t, test.end)
 		r := newReceiver(t, func(http.ResponseWriter, *http.Request) {})
 		r.TLS.Certificates = []tls.Certificate{pair}
-		r.webhooks.webhook.CABundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+		r.webhooks.webhook.CABundle = bundleOf(pair)
 		if outcome := r.attempt(t); outcome.Status != test.status || outcome.Attempt.Reason != test.reason {
 			t.Errorf("valid until %v: %+v", test.end, outcome)
 		}

@@ -2,6 +2,7 @@ package aggregated
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -40,12 +41,16 @@ func (c *Config) audited(next http.Handler, sites Sites, resolver request.Reques
 	})
 }
 
-// auditUnavailable returns the error of the API machinery for a request that cannot be recorded.
+// auditUnavailable returns the error of the API machinery for a request that cannot be recorded. It
+// has a Retry-After only if nothing was written, because clients repeat a request with one.
 func auditUnavailable(err error) *apierrors.StatusError {
 	answer := apierrors.NewServiceUnavailable(err.Error())
 	answer.ErrStatus.Details = &metav1.StatusDetails{
-		Group: r4v1.GroupVersion.Group, RetryAfterSeconds: retryAfter,
+		Group:  r4v1.GroupVersion.Group,
 		Causes: []metav1.StatusCause{{Type: "audit_unavailable", Message: err.Error()}},
+	}
+	if !errors.Is(err, audit.ErrWritten) {
+		answer.ErrStatus.Details.RetryAfterSeconds = retryAfter
 	}
 	return answer
 }

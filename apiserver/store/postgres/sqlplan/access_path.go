@@ -334,9 +334,9 @@ func (c *compiler) refersAroundPath(typeName string, condition store.RefersAroun
 	}}
 }
 
-// fence ends a subquery that Postgres must evaluate for each row of the list before it. Without it
-// Postgres reorders the joins of a chain of two levels, and evaluates the inner list once for each
-// reference of the parameter.
+// fence ends a subquery that Postgres must evaluate as it is written. Without it, Postgres reorders the
+// joins of a chain of two levels, and evaluates the inner list once for each reference of the
+// parameter. And to return distinct rids, it reads a whole index that has them in order.
 const fence = " OFFSET 0"
 
 // matchingRows returns SQL that selects rid and self of those records in the list of a path that
@@ -346,13 +346,16 @@ func (c *compiler) matchingRows(typeName string, condition store.Condition, path
 	if err != nil {
 		return "", err
 	}
+	if path.isExact {
+		condition = nil
+	}
 	row := c.name("t")
 	where, err := c.liveAndVisible(candidateRow(typeName, row), condition)
 	if err != nil {
 		return "", err
 	}
 	i := c.name("i")
-	return "(SELECT " + row + ".rid, " + row + ".self FROM (SELECT DISTINCT rid FROM (" + candidates + ") " + i + ") " + i + "d CROSS JOIN LATERAL " +
+	return "(SELECT " + row + ".rid, " + row + ".self FROM (SELECT DISTINCT rid FROM (" + candidates + fence + ") " + i + ") " + i + "d CROSS JOIN LATERAL " +
 		"(SELECT * FROM res x WHERE x.site = $1 AND x.typ = " + c.Arg(typeName) + " AND x.rid = " + i + "d.rid LIMIT 1) " + row + " WHERE " + where + ")", nil
 }
 

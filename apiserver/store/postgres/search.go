@@ -21,7 +21,7 @@ const maxCountedTotal = 1000
 
 // maxCountedCandidates is the maximum number of records that a search tests in a scan to count its
 // matches for store.TotalWhenFree. If there are more, the total is store.UnknownTotal.
-const maxCountedCandidates = 5000
+const maxCountedCandidates = 2500
 
 // maxSkip is the maximum number of records to skip; a larger number is replaced by it. It is more
 // than a site can hold, and prevents overflows.

@@ -7,10 +7,14 @@ import (
 )
 
 // maxListSize returns the maximum number of rids in the list of a predicate for a branch by that
-// list. It is lower than Limits.MaxList in two cases in which a scan is cheaper than a long list:
-// if a scan in the order of a parameter can use the list for a semi-join, and all other conditions are
-// facets, and if a scan in the order of creation finds a page soon.
+// list. It is greater than Limits.MaxList in an exact total, whose scan does not end after a page. It
+// is lower in two cases in which a scan is cheaper than a long list: if a scan in the order of a
+// parameter can use the list for a semi-join, and all other conditions are facets, and if a scan in the
+// order of creation finds a page soon.
 func (p *planner) maxListSize(predicate int) int {
+	if p.limit == "ALL" {
+		return p.index.Limits.MaxSemiJoinList
+	}
 	maxSize := p.index.Limits.MaxList
 	if byParam(p.order) && p.predicates[predicate].path.allowsSemiJoin() && p.firstSuffices() {
 		maxSize = p.index.Limits.MaxRankedList

@@ -66,7 +66,7 @@ func (p *planner) countedCandidates(guards []string) (driver string, ensured int
 const maxIntersected = 500_000
 
 // countedIntersection returns the branch by scan of a count without limits. It intersects the lists of
-// the predicates and tests the other predicates. It returns "" if there are fewer than two lists, or too
+// the predicates and tests the other predicates, and those whose list is not exact. It returns "" if there are fewer than two lists, or too
 // many records. A type whose number of records is not known yet has few.
 func (p *planner) countedIntersection(guards []string) (string, error) {
 	if records := p.index.Database.RecordCount(p.ctx, p.typeName); records > maxIntersected && !math.IsInf(records, 1) {
@@ -80,9 +80,13 @@ func (p *planner) countedIntersection(guards []string) (string, error) {
 		if not, ok := part.condition.(store.Not); ok {
 			into, path = &others, p.accessPath(p.typeName, not.Condition)
 		}
-		if path == nil || path.list == nil || !path.isExact {
+		isExcluded := into == &others
+		if path == nil || path.list == nil || path.sizeClass == classMissing || isExcluded && !path.isExact {
 			rest.predicates = append(rest.predicates, part)
 			continue
+		}
+		if !path.isExact { // the list has candidates that do not match
+			rest.predicates = append(rest.predicates, part)
 		}
 		list, err := path.list()
 		if err != nil {

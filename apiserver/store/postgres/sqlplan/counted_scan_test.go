@@ -11,7 +11,7 @@ import (
 func TestCounts(t *testing.T) {
 	const bounded, intersected, excepted = "FROM scanned", " INTERSECT ", " EXCEPT "
 	limits := CountLimits{Matches: 1001, Candidates: 5000}
-	female := code("gender", "female")
+	female, exactly := code("gender", "female"), store.TextIs{Param: "family", Match: store.Exactly, Text: "Smith"}
 	for _, c := range []struct {
 		name         string
 		where        store.Condition
@@ -27,6 +27,8 @@ func TestCounts(t *testing.T) {
 		{name: "two lists", where: store.All{smith, female}, has: []string{intersected}, without: []string{bounded, excepted}},
 		{name: "a list and the opposite of one", where: store.All{smith, store.Not{Condition: female}}, has: []string{excepted}, without: []string{intersected}},
 		{name: "two opposites", where: store.All{store.Not{Condition: smith}, store.Not{Condition: female}}, has: []string{excepted, "NOT x.deleted"}, without: []string{intersected}},
+		{name: "a list of candidates", where: store.All{female, exactly}, has: []string{intersected, "r.vals LIKE"}},
+		{name: "the opposite of a list of candidates", where: store.All{female, smith, store.Not{Condition: exactly}}, has: []string{intersected}, without: []string{excepted}},
 		{name: "a list and a test", where: store.All{smith, store.Present{Param: "given"}}, without: []string{intersected, excepted}},
 		{name: "two lists of many records", where: store.All{smith, female}, records: maxIntersected + 1, without: []string{intersected}},
 	} {

@@ -19,11 +19,13 @@ type Limits struct {
 	// million records, list and scan cost the same for a page of 20 matches at 1,500 to 2,500 rids.
 	MaxList int
 	// MaxSemiJoinList is the maximum number of rids in the list of a semi-join. If a list is longer,
-	// each candidate is tested. MinSemiJoinCandidates is the number of candidates up to which each
-	// candidate is tested, because that is cheaper than a semi-join.
+	// each candidate is tested. It replaces MaxList in an exact total. MinSemiJoinCandidates is the
+	// number of candidates up to which each candidate is tested, because that is cheaper than a
+	// semi-join.
 	MaxSemiJoinList, MinSemiJoinCandidates int
 	// MaxRankedList replaces MaxList if the sort value of each rid must be looked up, the alternative is a
-	// scan in sort order, and all other conditions are facets, so that this scan finds a page soon. With a million records, both cost the same at 200.
+	// scan in sort order, and all other conditions are facets, so that this scan finds a page soon. With a
+	// million records, both cost the same at 200.
 	MaxRankedList int
 }
 

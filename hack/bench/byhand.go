@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -170,7 +169,9 @@ func (b *byHandBench) writes(ctx context.Context, o options, in installation) er
 				return b.hand.do(ctx, http.MethodPost, "/create", body(n), http.StatusCreated)
 			}},
 			{"create: Patient", b.site.create},
+			{"update: by hand", b.updateByHand},
 			{"update: Patient", b.site.update},
+			{"batch of 20 creates: by hand", b.createBatchByHand},
 			{"batch of 20 creates", b.createBatch},
 		})
 		after, err := b.cost(ctx, in)
@@ -178,38 +179,13 @@ func (b *byHandBench) writes(ctx context.Context, o options, in installation) er
 			return err
 		}
 		after.tell(before)
-		if err := report(os.Stdout, o, results, []ratio{{"create per create by hand", "create: Patient", "create: by hand", 0}}); err != nil {
+		if err := report(os.Stdout, o, results, []ratio{
+			{"create per create by hand", "create: Patient", "create: by hand", 0},
+			{"update per update by hand", "update: Patient", "update: by hand", 0},
+			{"batch per batch by hand", "batch of 20 creates", "batch of 20 creates: by hand", 0},
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// createBatch creates 20 Patients by one request.
-func (b *byHandBench) createBatch(ctx context.Context, n int) error {
-	type request struct {
-		Method string `json:"method"`
-		URL    string `json:"url"`
-	}
-	type entry struct {
-		Resource json.RawMessage `json:"resource"`
-		Request  request         `json:"request"`
-	}
-	bundle := struct {
-		ResourceType string  `json:"resourceType"`
-		Type         string  `json:"type"`
-		Entry        []entry `json:"entry"`
-	}{ResourceType: "Bundle", Type: "batch"}
-	for i := range 20 {
-		bundle.Entry = append(bundle.Entry, entry{body(n*20 + i), request{http.MethodPost, "Patient"}})
-	}
-	text, err := json.Marshal(bundle)
-	if err != nil {
-		return err
-	}
-	answer, err := b.site.send(ctx, http.MethodPost, "", text, http.StatusOK)
-	if created := bytes.Count(answer, []byte(`"status":"201`)); err == nil && created != len(bundle.Entry) {
-		return fmt.Errorf("the batch has created %d of %d Patients: %s", created, len(bundle.Entry), answer)
-	}
-	return err
 }

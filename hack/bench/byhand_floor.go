@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -51,32 +49,12 @@ func serveByHand(ctx context.Context, description string) error {
 		respond(w, answers[number(r)], send(r.Context(), pool, []statement{{s.sql, s.args}}))
 	})
 	router.Post("/create", func(w http.ResponseWriter, r *http.Request) { createByHand(w, r, pool) })
+	router.Put("/update/{id}", func(w http.ResponseWriter, r *http.Request) { updateByHand(w, r, pool) })
+	router.Post("/batch", func(w http.ResponseWriter, r *http.Request) { createBatchByHand(w, r, pool) })
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	fmt.Println("http://" + listener.Addr().String())
 	return (&http.Server{Handler: router, ReadHeaderTimeout: time.Second}).Serve(listener)
-}
-
-// createByHand stores a Patient in the table hand_patient.
-func createByHand(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
-	text, err := io.ReadAll(r.Body)
-	var patient struct {
-		Gender, BirthDate string
-		Identifier        []struct{ Value string }
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &patient)
-	}
-	if err == nil {
-		_, err = pool.Exec(r.Context(), `INSERT INTO hand_patient (id, identifier, gender, birth, updated, body) VALUES ($1, $2, $3, $4::text::date, now(), $5)`,
-			uuid.NewString(), patient.Identifier[0].Value, patient.Gender, patient.BirthDate, string(text))
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(text) // it fails only if the client has closed the connection
 }

@@ -50,58 +50,95 @@ func (f filter) recheckOrAll() func(*indexedRecord) bool {
 	return f.recheck
 }
 
-// orderedScan yields a superset of the matching records in the order of a query. check reports
-// whether one of them matches.
+// orderedScan yields the matching records in the order of a query.
 type orderedScan struct {
 	entries iter.Seq[*indexedRecord]
-	check   func(*indexedRecord) bool
 	// length is the number of matches on all pages, or -1 if it is unknown.
 	length int64
+	// limit ends entries.
+	limit *scanLimit
 }
 
 // planOrderedScan returns a scan of the records after a place, or of all if after is nil. It
 // returns false if sorting the candidates is cheaper.
-func (t *typeIndex) planOrderedScan(o order.Order, f filter, after *order.Place) (orderedScan, bool) {
-	r := orderedScan{check: f.matches, length: -1}
+func (t *typeIndex) planOrderedScan(o order.Order, f filter, after *order.Place, budget *queryBudget) (orderedScan, bool) {
+	r, check := orderedScan{length: -1}, f.matches
 	if f.candidates == nil {
 		r.length = t.byLabels.visible(f, t.created.Len())
 	}
 	s := f.rangeFor(o[0])
 	switch {
 	case s != nil && (!t.isSelective(f) || f.maxCandidates == s.length):
-		r.entries, r.length = t.scanOrder(o, s, after), t.byLabels.visible(f, s.length)
+		r.length = t.byLabels.visible(f, s.length)
 		if f.recheck == nil || f.labels != nil {
-			r.check = f.recheckOrAll()
+			check = f.recheckOrAll()
 		}
 	case t.isSelective(f) && o.ByCreation():
 		list := f.sortedCandidates()
-		r.check, r.length = f.recheckOrAll(), t.byLabels.visible(f, len(list))
-		r.entries = scanList(list, o[0].Descending, asPivot(after))
+		r.length, r.limit = t.byLabels.visible(f, len(list)), newScanLimit(budget, math.MaxInt)
+		r.entries = r.limit.matches(scanList(list, o[0].Descending, asPivot(after)), f.recheckOrAll())
+		return r, true
 	case t.isSelective(f):
 		return r, false
 	default:
-		r.entries = t.scanOrder(o, nil, after)
+		s = nil
 	}
+	tests := math.MaxInt
+	if r.length < 0 && isByParam(o[0]) {
+		tests = t.created.Len() / 4
+	}
+	r.limit = newScanLimit(budget, tests)
+	r.entries = t.scanOrder(o, s, after, r.limit, check)
 	return r, true
 }
 
-// scanOrder scans all records after a place in an order. If s is not nil, it scans only the records
-// in that value range, whose value is the first key of the order.
-func (t *typeIndex) scanOrder(o order.Order, s *valueRange, after *order.Place) iter.Seq[*indexedRecord] {
-	if len(o) == 1 {
-		return t.scanKey(o[0], s, after)
+// scanLimit ends a scan after a number of tested values. In the order of a parameter, a record with
+// several values is met several times, and each time its values are compared. So once a quarter as many
+// values as there are records have been tested, testing each record once, and sorting the matches, is
+// cheaper than a scan to the end.
+type scanLimit struct {
+	budget *queryBudget
+	left   int
+}
+
+func newScanLimit(budget *queryBudget, tests int) *scanLimit { return &scanLimit{budget, tests} }
+
+// isReached reports whether the scan ended before it had met all records.
+func (l *scanLimit) isReached() bool { return l.left < 0 || l.budget.over }
+
+// matches yields the records that pass a test, until the limit is reached.
+func (l *scanLimit) matches(entries iter.Seq[*indexedRecord], check func(*indexedRecord) bool) iter.Seq[*indexedRecord] {
+	return func(yield func(*indexedRecord) bool) {
+		for e := range entries {
+			if l.left--; l.left < 0 || l.budget.exceeded() || check(e) && !yield(e) {
+				return
+			}
+		}
 	}
-	return t.scanKeys(o, s, after)
+}
+
+// scanOrder yields the records after a place that pass a test, in an order. If s is not nil, it scans
+// only the records in that value range, whose value is the first key of the order.
+func (t *typeIndex) scanOrder(o order.Order, s *valueRange, after *order.Place, limit *scanLimit, check func(*indexedRecord) bool) iter.Seq[*indexedRecord] {
+	if len(o) == 1 {
+		return limit.matches(t.scanKey(o[0], s, after), check)
+	}
+	return t.scanKeys(o, s, after, limit, check)
+}
+
+func isByParam(part store.Sort) bool {
+	return part.Field == store.SortText || part.Field == store.SortPeriod
 }
 
 // scanKey scans all records, or those of a value range, in the order of one key.
 func (t *typeIndex) scanKey(part store.Sort, s *valueRange, after *order.Place) iter.Seq[*indexedRecord] {
-	if s != nil {
+	switch {
+	case s != nil:
 		return t.scanValueRange(s, part, after)
+	case isByParam(part):
+		return t.scanParam(part, after)
 	}
 	switch part.Field {
-	case store.SortText, store.SortPeriod:
-		return t.scanParam(part, after)
 	case store.SortUpdated:
 		return scanTree(t.updated, part.Descending, asPivot(after))
 	case store.SortID:
@@ -111,9 +148,9 @@ func (t *typeIndex) scanKey(part store.Sort, s *valueRange, after *order.Place) 
 	}
 }
 
-// scanKeys scans all records, or those of a value range, in the order of several keys. It scans by
-// the first key, and sorts each group of records with the same first rank by the other keys.
-func (t *typeIndex) scanKeys(o order.Order, s *valueRange, after *order.Place) iter.Seq[*indexedRecord] {
+// scanKeys is scanOrder for several keys. It scans by the first key, and sorts each group of records with
+// the same first rank by the other keys.
+func (t *typeIndex) scanKeys(o order.Order, s *valueRange, after *order.Place, limit *scanLimit, check func(*indexedRecord) bool) iter.Seq[*indexedRecord] {
 	from := after
 	if after != nil {
 		from = &order.Place{Ranks: after.Ranks[:1], Created: math.MinInt64, ID: after.ID}
@@ -133,14 +170,16 @@ func (t *typeIndex) scanKeys(o order.Order, s *valueRange, after *order.Place) i
 			group = group[:0]
 			return true
 		}
-		for e := range t.scanKey(o[0], s, from) {
+		for e := range limit.matches(t.scanKey(o[0], s, from), check) {
 			at := rank(o, e, nil)
 			if len(group) > 0 && at.Ranks[0] != group[0].Ranks[0] && !flush() {
 				return
 			}
 			group = append(group, at)
 		}
-		flush()
+		if !limit.isReached() {
+			flush()
+		}
 	}
 }
 

@@ -94,12 +94,15 @@ func (c *compiler) page(query store.Query, o order.Order, after *order.Place, sc
 	var page found
 	counted := query.Total == store.TotalAccurate || after == nil && query.Total == store.TotalWhenFree
 	if len(scans) == 1 {
-		if r, ok := scans[0].types.planOrderedScan(o, scans[0].filter, after); ok {
+		if r, ok := scans[0].types.planOrderedScan(o, scans[0].filter, after, c.budget); ok {
 			page = c.scanPage(query, o, r, counted && (after == nil || r.length >= 0))
-			if counted && page.total == store.UnknownTotal && query.Total == store.TotalAccurate {
+			isCut := r.limit.isReached()
+			if counted && page.total == store.UnknownTotal && (query.Total == store.TotalAccurate || isCut && page.more) {
 				page.total = c.count(scans)
 			}
-			return page.hideCostlyTotal(query), c.budget.err()
+			if page.more || !isCut {
+				return page.hideCostlyTotal(query), c.budget.err()
+			}
 		}
 	}
 	page = c.sortPage(query, o, after, scans)
@@ -120,7 +123,8 @@ func (f found) hideCostlyTotal(query store.Query) found {
 }
 
 // scanPage returns a page of records that are scanned in the order of the query. If counted is
-// true, it scans beyond the page to count the matches, for store.TotalWhenFree up to maxFreeTotal.
+// true, it scans beyond the page to count the matches, for store.TotalWhenFree up to maxFreeTotal. If
+// the limit of the scan is reached, records may be missing and the total is unknown.
 func (c *compiler) scanPage(query store.Query, o order.Order, r orderedScan, counted bool) found {
 	page := found{total: store.UnknownTotal}
 	if counted {
@@ -130,12 +134,6 @@ func (c *compiler) scanPage(query store.Query, o order.Order, r orderedScan, cou
 	matched, ended := int64(0), true
 	skip := int64(query.Skip)
 	for e := range r.entries {
-		if c.budget.exceeded() {
-			break
-		}
-		if !r.check(e) {
-			continue
-		}
 		if matched++; matched <= skip {
 			continue
 		}
@@ -149,7 +147,7 @@ func (c *compiler) scanPage(query store.Query, o order.Order, r orderedScan, cou
 			break
 		}
 	}
-	if counted && ended {
+	if counted && ended && !r.limit.isReached() {
 		page.total = matched
 	}
 	return page

@@ -72,10 +72,7 @@ func TestCosts(t *testing.T) {
 		if most := q.most(*patients, c.records); c.pages > most {
 			t.Errorf("%d pages for %d records, at most %d wanted: %s", c.pages, c.records, most, q)
 		}
-		name := "none"
-		if e := exceptionOf(q); e != nil {
-			name = e.name
-		}
+		name := cmp.Or(q.Exception(), "none")
 		if classes[name] == nil {
 			classes[name] = &class{}
 		}

@@ -43,6 +43,14 @@ func exceptionOf(q Query) *exception {
 	return &exceptions[i]
 }
 
+// Exception returns the name of the class of queries that a query belongs to, or "" if there is none.
+func (q Query) Exception() string {
+	if e := exceptionOf(q); e != nil {
+		return e.name
+	}
+	return ""
+}
+
 // most returns the maximum number of pages of a query that finds a number of records.
 func (q Query) most(patients, records int) int {
 	most := pagesPerSearch + pagesPerRecord*records

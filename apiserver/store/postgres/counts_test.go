@@ -53,7 +53,7 @@ func TestTotalsOfManyCandidates(t *testing.T) {
 func TestExactTotals(t *testing.T) {
 	t.Parallel()
 	site := open(t, shared, uuid.NewString(), planOptions)
-	site.SetPlanLimits(1, 3, 1, 0)
+	site.SetPlanLimits(1, 3, 0)
 	const records = 60
 	for n := range records {
 		family, kind := "Okafor", "a"

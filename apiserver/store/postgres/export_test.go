@@ -17,10 +17,8 @@ import (
 )
 
 // SetPlanLimits lets tests use few records where the default limits would need many.
-func (s *Store) SetPlanLimits(maxList, maxSemiJoinList, minSemiJoinCandidates, maxRankedList int) {
-	s.planIndex.Limits = sqlplan.Limits{
-		MaxList: maxList, MaxSemiJoinList: maxSemiJoinList, MinSemiJoinCandidates: minSemiJoinCandidates, MaxRankedList: maxRankedList,
-	}
+func (s *Store) SetPlanLimits(maxList, maxSemiJoinList, maxRankedList int) {
+	s.planIndex.Limits = sqlplan.Limits{MaxList: maxList, MaxSemiJoinList: maxSemiJoinList, MaxRankedList: maxRankedList}
 }
 
 // EntryCount returns the estimated number of index entries of a parameter.

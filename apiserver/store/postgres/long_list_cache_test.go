@@ -25,7 +25,7 @@ func numbered(n int) store.Key { return store.Key{Type: patient, ID: fmt.Sprintf
 func eightOkafors(t *testing.T, pool *pgxpool.Pool) *postgres.Store {
 	t.Helper()
 	site := open(t, pool, uuid.NewString(), planOptions)
-	site.SetPlanLimits(4, 9, 2, 2)
+	site.SetPlanLimits(4, 9, 2)
 	for n := range 8 {
 		op := store.Op{Kind: store.Put, Key: numbered(n), Body: store.Body{JSON: []byte(`{"Texts": {"family": [{"Folded": "okafor"}]}}`)}}
 		if _, err := site.Write(t.Context(), []store.Op{op}); err != nil {

@@ -90,8 +90,8 @@ func TestStoreOfLongLists(t *testing.T) {
 		key := uuid.NewString()
 		options := postgres.Options{Extractor: storetest.Extractor{Facets: []string{"identifier"}}}
 		first, second := open(t, pool, key, options), open(t, pool, key, options)
-		first.SetPlanLimits(4, 9, 2, 2)
-		second.SetPlanLimits(1, 3, 1, 0)
+		first.SetPlanLimits(4, 9, 2)
+		second.SetPlanLimits(1, 3, 0)
 		return first, second
 	})
 }

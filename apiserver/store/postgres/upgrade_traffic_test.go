@@ -31,7 +31,7 @@ func TestUpgradeDuringTraffic(t *testing.T) {
 	if _, err := pool.Exec(t.Context(), `UPDATE res SET packed = NULL, vals = ''`); err != nil { // as the earlier release stores them
 		t.Fatal(err)
 	}
-	other.SetPlanLimits(1, 1, 1, 1) // scans instead of lists
+	other.SetPlanLimits(1, 1, 1) // scans instead of lists
 	count := func(ctx context.Context, s *postgres.Store, name string) (int, error) {
 		page, err := s.Search(ctx, store.Query{Types: []string{patient}, Where: store.TextIs{Param: "name", Text: name}, Sort: []store.Sort{{Field: store.SortCreated, Descending: true}}, Count: 10, Total: store.TotalNone})
 		if err != nil {

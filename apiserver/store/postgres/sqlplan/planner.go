@@ -19,10 +19,8 @@ type Limits struct {
 	// million records, list and scan cost the same for a page of 20 matches at 1,500 to 2,500 rids.
 	MaxList int
 	// MaxSemiJoinList is the maximum number of rids in the list of a semi-join. If a list is longer,
-	// each candidate is tested. It replaces MaxList in an exact total. MinSemiJoinCandidates is the
-	// number of candidates up to which each candidate is tested, because that is cheaper than a
-	// semi-join.
-	MaxSemiJoinList, MinSemiJoinCandidates int
+	// each candidate is tested. It replaces MaxList in an exact total.
+	MaxSemiJoinList int
 	// MaxRankedList replaces MaxList if the sort value of each rid must be looked up, the alternative is a
 	// scan in sort order, and all other conditions are facets, so that this scan finds a page soon. With a
 	// million records, both cost the same at 200.
@@ -30,7 +28,7 @@ type Limits struct {
 }
 
 // DefaultLimits are the limits of all sites. Only tests use other limits.
-var DefaultLimits = Limits{MaxList: 1750, MaxSemiJoinList: 10_000, MinSemiJoinCandidates: 30, MaxRankedList: 200}
+var DefaultLimits = Limits{MaxList: 1750, MaxSemiJoinList: 10_000, MaxRankedList: 200}
 
 // maxMaterializedLists is the maximum number of lists that a statement tries for branches by list, for
 // each type. Further lists are used only for semi-joins.
@@ -206,8 +204,8 @@ func (path *accessPath) allowsSemiJoin() bool {
 }
 
 // semiJoinTest returns a test of a predicate on a rid. At run time it uses a semi-join with the
-// list of the predicate, if there are many candidates and the list is short enough. Otherwise it
-// uses test. candidates is the list that has the rids, or nil if the number of candidates is not
+// list of the predicate, if the list is short enough for the number of candidates. Otherwise it uses
+// test. candidates is the list that has the rids, or nil if the number of candidates is not
 // known.
 func (p *planner) semiJoinTest(predicate int, rid, test string, candidates *materializedList) (string, error) {
 	path := p.predicates[predicate].path
@@ -221,7 +219,7 @@ func (p *planner) semiJoinTest(predicate int, rid, test string, candidates *mate
 			return "", err
 		}
 		t = semiJoin{p.name("some"), strconv.Itoa(p.index.Limits.MaxSemiJoinList + 1)}
-		if candidates != nil && p.order.ByCreation() {
+		if candidates != nil {
 			t.limit = "LEAST(" + t.limit + ", " + candidates.size() + " * " + strconv.Itoa(semiJoinRatio) + ")"
 		}
 		p.with = append(p.with, t.table+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+t.limit+")")
@@ -231,9 +229,6 @@ func (p *planner) semiJoinTest(predicate int, rid, test string, candidates *mate
 		p.semiJoins[predicate] = t
 	}
 	condition := "(SELECT count(*) FROM " + t.table + ") < " + t.limit
-	if candidates != nil {
-		condition = candidates.size() + " > " + strconv.Itoa(p.index.Limits.MinSemiJoinCandidates) + " AND " + condition
-	}
 	return "CASE WHEN " + condition + " THEN " + rid + " IN (SELECT rid FROM " + t.table + ") ELSE " + test + " END", nil
 }
 

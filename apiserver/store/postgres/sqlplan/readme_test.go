@@ -59,7 +59,7 @@ func TestConstants(t *testing.T) {
 	_, tuning, _ := strings.Cut(string(readme), "## Tuning constants")
 	var source strings.Builder
 	files := 0
-	for _, pattern := range []string{"*.go", "../*.go", "../../batcher/*.go", "../indexrow/*.go"} {
+	for _, pattern := range []string{"*.go", "../*.go", "../../batcher/*.go", "../indexrow/*.go", "../schema/*.go"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

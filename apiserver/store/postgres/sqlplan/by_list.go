@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"strconv"
 )
 
 // maxListSize returns the maximum number of rids in the list of a predicate for a branch by that
@@ -88,6 +89,21 @@ type materializedList struct {
 }
 
 func (t materializedList) size() string { return "(SELECT cardinality(rids) FROM " + t.table + ")" }
+
+// semiJoinRatio is the maximum number of rids of a list that a semi-join reads per candidate. If
+// the list is longer, each candidate is tested instead. The test of a candidate takes the time of
+// reading three rids.
+const semiJoinRatio = 3
+
+// semiJoinLimit returns the SQL of the length at which a list is too long for a semi-join that tests the
+// rids of t. most is that length if t itself is too long, because another branch then tests more rids.
+func (t materializedList) semiJoinLimit(most string) string {
+	length := "LEAST(" + most + ", " + t.size() + " * " + strconv.Itoa(semiJoinRatio) + ")"
+	if t.limit == "" {
+		return length
+	}
+	return "CASE WHEN " + t.size() + " < " + t.limit + " THEN " + length + " ELSE " + most + " END"
+}
 
 // materialize adds a CTE of up to maxSize+1 rids of a path's list to the statement, or of all rids if
 // the list is always short. If the list is in the cache of long lists, it adds nothing and returns

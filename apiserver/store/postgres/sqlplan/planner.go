@@ -135,11 +135,6 @@ type planner struct {
 // candidate is tested instead.
 type semiJoin struct{ table, limit string }
 
-// semiJoinRatio is the maximum number of rids of a list that a semi-join reads per candidate. If
-// the list is longer, each candidate is tested instead. The test of a candidate takes the time of
-// reading three rids, and touches as many pages as reading two hundred.
-const semiJoinRatio = 10
-
 // branches returns the UNION ALL of all branches.
 func (p *planner) branches() (string, error) {
 	var branches []string
@@ -220,7 +215,7 @@ func (p *planner) semiJoinTest(predicate int, rid, test string, candidates *mate
 		}
 		t = semiJoin{p.name("some"), strconv.Itoa(p.index.Limits.MaxSemiJoinList + 1)}
 		if candidates != nil {
-			t.limit = "LEAST(" + t.limit + ", " + candidates.size() + " * " + strconv.Itoa(semiJoinRatio) + ")"
+			t.limit = candidates.semiJoinLimit(t.limit)
 		}
 		p.with = append(p.with, t.table+" AS MATERIALIZED (SELECT rid FROM ("+from+") l LIMIT "+t.limit+")")
 		if p.semiJoins == nil {

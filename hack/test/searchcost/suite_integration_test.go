@@ -27,7 +27,7 @@ type practice struct {
 	site, plain *postgres.Store
 	pages       *pages
 	generator   *Generator
-	url, key         string
+	url         string
 }
 
 // pages counts the pages that statements touch, as auto_explain reports them.

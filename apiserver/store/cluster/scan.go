@@ -75,7 +75,7 @@ func (t *typeIndex) planOrderedScan(o order.Order, f filter, after *order.Place,
 		}
 	case t.isSelective(f) && o.ByCreation():
 		list := f.sortedCandidates()
-		r.length, r.limit = t.byLabels.visible(f, len(list)), newScanLimit(budget, math.MaxInt)
+		r.length, r.limit = t.byLabels.visible(f, len(list)), &scanLimit{budget, math.MaxInt}
 		r.entries = r.limit.matches(scanList(list, o[0].Descending, asPivot(after)), f.recheckOrAll())
 		return r, true
 	case t.isSelective(f):
@@ -87,7 +87,7 @@ func (t *typeIndex) planOrderedScan(o order.Order, f filter, after *order.Place,
 	if r.length < 0 && isByParam(o[0]) {
 		tests = t.created.Len() / 4
 	}
-	r.limit = newScanLimit(budget, tests)
+	r.limit = &scanLimit{budget, tests}
 	r.entries = t.scanOrder(o, s, after, r.limit, check)
 	return r, true
 }
@@ -98,10 +98,9 @@ func (t *typeIndex) planOrderedScan(o order.Order, f filter, after *order.Place,
 // cheaper than a scan to the end.
 type scanLimit struct {
 	budget *queryBudget
-	left   int
+	// left is the number of values that may still be tested.
+	left int
 }
-
-func newScanLimit(budget *queryBudget, tests int) *scanLimit { return &scanLimit{budget, tests} }
 
 // isReached reports whether the scan ended before it had met all records.
 func (l *scanLimit) isReached() bool { return l.left < 0 || l.budget.over }

@@ -363,7 +363,7 @@ func TestPlans(t *testing.T) {
 		{"newest, including those that refer", including(page, referring), 20, 250},
 		{"newest, including all that refer", including(page, store.Include{Reverse: true}), 20, 250},
 		// The patients of a practitioner are in between: a thousandth of all, each with a related person.
-		{"chain of two", chained, min(20, n/1000), 1000},
+		{"chain of two", chained, min(20, n/1000), 500},
 		// The row of each patient who was born in these three months is read, one in 320.
 		{"chain by birthdate", ofBirth, 20, n / 50},
 		{"not female", with(store.Not{Condition: token("gender", "female")}), 20, 150},

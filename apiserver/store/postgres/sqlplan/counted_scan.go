@@ -66,8 +66,9 @@ func (p *planner) countedCandidates(guards []string) (driver string, ensured int
 const maxIntersected = 500_000
 
 // countedIntersection returns the branch by scan of a count without limits. It intersects the lists of
-// the predicates and tests the other predicates, and those whose list is not exact. It returns "" if there are fewer than two lists, or too
-// many records. A type whose number of records is not known yet has few.
+// the predicates and tests the other predicates, and those whose list is not exact. It returns "" if
+// there are fewer than two lists, or too many records. A type whose number of records is not known yet
+// has few.
 func (p *planner) countedIntersection(guards []string) (string, error) {
 	if records := p.index.Database.RecordCount(p.ctx, p.typeName); records > maxIntersected && !math.IsInf(records, 1) {
 		return "", nil

@@ -30,8 +30,8 @@ func (s *Search) Referring(include store.Include, selves, onPage []int64, limit 
 			return (include.Type == "" || include.Type == p.Type) && (include.Param == "" || include.Param == p.Param)
 		})
 	}
-	rids := "(SELECT DISTINCT x.rid FROM unnest(" + c.Arg(selves) + "::int8[]) s(self) CROSS JOIN LATERAL (SELECT f.rid FROM ix_ref f WHERE f.site = $1 AND f.tgt = s.self AND f.key = ANY(" +
-		c.Arg(keys) + "::int8[]) AND f.base = ANY(" + c.bases() + ")" + fence + ") x) f"
+	rids := "(SELECT DISTINCT x.rid FROM unnest(" + c.Arg(selves) + "::int8[]) s(self) CROSS JOIN LATERAL " +
+		"(SELECT f.rid FROM ix_ref f WHERE f.site = $1 AND f.tgt = s.self AND f.key = ANY(" + c.Arg(keys) + "::int8[]) AND f.base = ANY(" + c.bases() + ")" + fence + ") x) f"
 	return s.selectVisible(c, rids+" CROSS JOIN LATERAL (SELECT * FROM res x WHERE x.site = $1 AND x.typ = ANY("+
 		c.Arg(s.referringTypes(include))+"::text[]) AND x.rid = f.rid LIMIT 1) r", onPage, limit)
 }

@@ -38,8 +38,8 @@ var _ = Describe("A controller that loses its Lease", func() {
 		leader, exited := controller.Pid(), controller.Exited()
 		kubectl(ctx, "patch", "lease", "paddock-controller", "-n", "paddock-system", "--type=merge", "-p", fmt.Sprintf(
 			`{"spec":{"holderIdentity":"another","leaseDurationSeconds":15,"renewTime":%q}}`, time.Now().UTC().Format(metav1.RFC3339Micro)))
-		kubectl(ctx, "patch", "site", "lease", "-n", "clinic-lease", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
 		Eventually(exited).Within(30 * time.Second).Should(BeClosed())
+		kubectl(ctx, "patch", "site", "lease", "-n", "clinic-lease", "--type=merge", "-p", `{"spec":{"deletionPolicy":"Delete"}}`)
 		Eventually(func() string {
 			return kubectl(ctx, "get", "site", "lease", "-n", "clinic-lease", "-o", `jsonpath={.metadata.generation} {.status.observedGeneration}`)
 		}).Within(2 * time.Minute).ProbeEvery(time.Second).Should(Equal("2 2"))

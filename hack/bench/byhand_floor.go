@@ -46,7 +46,7 @@ func serveByHand(ctx context.Context, description string) error {
 	router := chi.NewRouter()
 	router.Get("/search/{n}", func(w http.ResponseWriter, r *http.Request) {
 		s := searches[number(r)]
-		respond(w, answers[number(r)], send(r.Context(), pool, []statement{{s.sql, s.args}}))
+		respond(w, http.StatusOK, answers[number(r)], send(r.Context(), pool, []statement{{s.sql, s.args}}))
 	})
 	router.Post("/create", func(w http.ResponseWriter, r *http.Request) { createByHand(w, r, pool) })
 	router.Put("/update/{id}", func(w http.ResponseWriter, r *http.Request) { updateByHand(w, r, pool) })

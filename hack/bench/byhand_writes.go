@@ -15,8 +15,8 @@ import (
 
 // handPatient has the elements of a Patient that the table hand_patient has columns for.
 type handPatient struct {
-	ID, Gender, BirthDate string
-	Identifier            []struct{ Value string }
+	Gender, BirthDate string
+	Identifier        []struct{ Value string }
 }
 
 // createByHand stores a Patient.
@@ -26,7 +26,7 @@ func createByHand(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 		_, err = pool.Exec(r.Context(), `INSERT INTO hand_patient (id, identifier, gender, birth, updated, body) VALUES ($1, $2, $3, $4::text::date, now(), $5)`,
 			uuid.NewString(), patient.Identifier[0].Value, patient.Gender, patient.BirthDate, string(text))
 	}
-	respondToWrite(w, http.StatusCreated, text, err)
+	respond(w, http.StatusCreated, text, err)
 }
 
 // updateByHand replaces a Patient and keeps the version before.
@@ -37,7 +37,7 @@ func updateByHand(w http.ResponseWriter, r *http.Request, pool *pgxpool.Pool) {
 			UPDATE hand_patient SET version = version + 1, identifier = $2, gender = $3, birth = $4::text::date, updated = now(), body = $5 WHERE id = $1`,
 			chi.URLParam(r, "id"), patient.Identifier[0].Value, patient.Gender, patient.BirthDate, string(text))
 	}
-	respondToWrite(w, http.StatusOK, text, err)
+	respond(w, http.StatusOK, text, err)
 }
 
 // createBatchByHand stores the Patients of a batch by one statement.
@@ -63,7 +63,7 @@ func createBatchByHand(w http.ResponseWriter, r *http.Request, pool *pgxpool.Poo
 			SELECT id, identifier, gender, birth::date, now(), body FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) u(id, identifier, gender, birth, body)`,
 			ids, identifiers, genders, births, bodies)
 	}
-	respondToWrite(w, http.StatusOK, text, err)
+	respond(w, http.StatusOK, text, err)
 }
 
 func readPatient(r *http.Request) (text []byte, patient handPatient, err error) {
@@ -71,15 +71,6 @@ func readPatient(r *http.Request) (text []byte, patient handPatient, err error) 
 		err = json.Unmarshal(text, &patient)
 	}
 	return text, patient, err
-}
-
-func respondToWrite(w http.ResponseWriter, status int, text []byte, err error) {
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // it fails only if the client has closed the connection
 }
 
 // batch is a Bundle of writes.
@@ -130,7 +121,7 @@ func (b *byHandBench) createBatchByHand(ctx context.Context, n int) error {
 	return b.hand.do(ctx, http.MethodPost, "/batch", text, http.StatusOK)
 }
 
-// updateByHand updates a Patient of the hand-written tables. It has the ids of the site's.
+// updateByHand updates one of the Patients that makeTables has copied from the site, with their ids.
 func (b *byHandBench) updateByHand(ctx context.Context, n int) error {
 	_, id, _ := record(b.database.practitioners()+n%(b.database.records-b.database.practitioners()), b.database.practitioners())
 	return b.hand.do(ctx, http.MethodPut, "/update/"+id, body(n+1_000_000), http.StatusOK)

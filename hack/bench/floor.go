@@ -66,11 +66,11 @@ func serveFloor(ctx context.Context, description string) error {
 	})
 	router.Get("/engine/read/{n}", func(w http.ResponseWriter, r *http.Request) {
 		_, err := h.site.Get(r.Context(), h.keys[number(r)%len(h.keys)])
-		respond(w, h.read, err)
+		respond(w, http.StatusOK, h.read, err)
 	})
 	router.Get("/engine/search/{n}", func(w http.ResponseWriter, r *http.Request) {
 		_, err := h.site.Search(r.Context(), h.queries[number(r)])
-		respond(w, h.answers[number(r)], err)
+		respond(w, http.StatusOK, h.answers[number(r)], err)
 	})
 	router.Post("/create", h.create)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,15 +136,16 @@ func readsOf(ctx context.Context, d *database, site *postgres.Store, watch *stat
 }
 
 func (h *floorHandler) answer(w http.ResponseWriter, r *http.Request, ask []statement, answer []byte) {
-	respond(w, answer, send(r.Context(), h.pool, ask))
+	respond(w, http.StatusOK, answer, send(r.Context(), h.pool, ask))
 }
 
-func respond(w http.ResponseWriter, answer []byte, err error) {
+func respond(w http.ResponseWriter, status int, answer []byte, err error) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
 	_, _ = w.Write(answer) // it fails only if the client has closed the connection
 }
 
@@ -154,10 +155,6 @@ func (h *floorHandler) create(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	op := h.put
 	op.Key.ID, op.Method = uuid.NewString(), store.MethodPost
-	if _, err := h.site.Write(r.Context(), []store.Op{op}); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.WriteHeader(http.StatusCreated)
-	_, _ = w.Write(h.read)
+	_, err := h.site.Write(r.Context(), []store.Op{op})
+	respond(w, http.StatusCreated, h.read, err)
 }

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/paddock-health/paddock/apiserver/access"
 	"github.com/paddock-health/paddock/apiserver/audit"
@@ -15,6 +18,10 @@ import (
 // maxResponseSize is the limit in bytes of the responses to all entries of one Bundle. Beyond it, a
 // write is answered without the record and a read with an error.
 const maxResponseSize = 32 << 20
+
+// maxConcurrentCreates is the maximum number of creates of one batch that run concurrently. Postgres stores
+// up to 16 concurrent writes with one statement and one commit.
+const maxConcurrentCreates = 16
 
 // tooCostlyError is the error of an entry whose response does not fit in the Bundle response.
 type tooCostlyError struct{}
@@ -73,11 +80,47 @@ func (h *handler) bundle(w http.ResponseWriter, r *request) error {
 // http.html#brules.
 func (h *handler) processBatch(entries []*bundleEntry) {
 	size := 0
-	for _, e := range sortForProcessing(entries) {
-		if err := e.perform(h); err != nil {
-			e.fail(h, err)
+	for rest := sortForProcessing(entries); len(rest) > 0; {
+		n := max(1, countCreates(rest))
+		var group errgroup.Group
+		group.SetLimit(maxConcurrentCreates)
+		for _, e := range rest[:n] {
+			group.Go(func() error {
+				e.performAlone(h)
+				return nil
+			})
 		}
-		size = e.addSize(h, size)
+		_ = group.Wait()
+		for _, e := range rest[:n] {
+			size = e.addSize(h, size)
+		}
+		rest = rest[n:]
+	}
+}
+
+// countCreates returns the number of unconditional creates at the start of entries. They can run
+// concurrently, because none of them depends on what another one writes.
+func countCreates(entries []*bundleEntry) int {
+	for i, e := range entries {
+		_, isConditional := e.header["If-None-Exist"]
+		if e.err != nil || e.method != http.MethodPost || e.interaction.plan == nil || isConditional {
+			return i
+		}
+	}
+	return len(entries)
+}
+
+// performAlone performs the interaction of the entry. An error or a panic is the response to this
+// entry only.
+func (e *bundleEntry) performAlone(h *handler) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			h.Log.ErrorContext(e.request.Context(), "entry of a batch panicked", "entry", e.path, "panic", cause, "stack", string(debug.Stack()))
+			e.fail(h, fmt.Errorf("panic: %v", cause))
+		}
+	}()
+	if err := e.perform(h); err != nil {
+		e.fail(h, err)
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/paddock-health/paddock/apiserver/fhir"
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/store"
 )
 
 // bundleOf returns a Bundle with the entries.
@@ -53,6 +55,32 @@ func statuses(d document) []string {
 		found = append(found, entry.at("response", "status").(string))
 	}
 	return found
+}
+
+// togetherStore makes creates wait until wanted of them are in progress. It panics after that for an
+// Organization.
+type togetherStore struct {
+	store.Restricted
+	wanted  int32
+	count   atomic.Int32
+	arrived chan struct{}
+}
+
+func (t *togetherStore) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	if ops[0].Method == store.MethodPost {
+		if t.count.Add(1) == t.wanted {
+			close(t.arrived)
+		}
+		select {
+		case <-t.arrived:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if ops[0].Key.Type == "Organization" {
+		panic("planted")
+	}
+	return t.Restricted.Write(ctx, ops)
 }
 
 var _ = Describe("A batch", func() {
@@ -296,6 +324,41 @@ var _ = Describe("A batch", func() {
 		Expect(s.do("POST", "", bundleOf("batch", read, read, read, read)).status).To(Equal(http.StatusRequestEntityTooLarge))
 		Expect(s.do("POST", "", `<Bundle/>`, with("Content-Type", "application/fhir+xml")).status).To(Equal(http.StatusUnsupportedMediaType))
 		Expect(s.do("POST", "?_count=1", bundleOf("batch")).code()).To(Equal("invalid_query"))
+	})
+
+	It("creates records concurrently, and each create fails by itself", func(ctx context.Context) {
+		together := &togetherStore{wanted: 4, arrived: make(chan struct{})}
+		s := newSite(ctx, func(site *fhir.Endpoint) {
+			together.Restricted = site.Store
+			site.Store = together
+		})
+		a := s.do("POST", "", bundleOf("batch",
+			asks("PUT", "Patient/rex", `{"resourceType":"Patient","id":"rex"}`),
+			asks("POST", "Patient", tagged("1", "")),
+			asks("POST", "Patient", `{"resourceType":"Person"}`),
+			asks("POST", "Patient", tagged("2", "")),
+			asks("POST", "Practitioner", `{"resourceType":"Practitioner"}`),
+			asks("POST", "Organization", `{"resourceType":"Organization","name":"panic"}`),
+		), sendFHIR, acceptFHIR)
+		Expect(statuses(a.json())).To(Equal([]string{
+			"201 Created", "201 Created", "400 Bad Request", "201 Created", "201 Created", "500 Internal Server Error",
+		}))
+		for i, value := range map[int]string{1: "1", 3: "2"} {
+			Expect(a.json().entries()[i].at("resource", "identifier", 0, "value")).To(Equal(value))
+		}
+	})
+
+	It("processes conditional creates one after the other", func(ctx context.Context) {
+		s := newSite(ctx)
+		var entries, want []string
+		for i := range 20 {
+			entries = append(entries, asks("POST", "Patient", tagged("1", fmt.Sprintf(`,"active":%t`, i == 0)), `"ifNoneExist":"identifier=urn:chip|1"`))
+			want = append(want, "200 OK")
+		}
+		want[0] = "201 Created"
+		a := s.do("POST", "", bundleOf("batch", entries...)).json()
+		Expect(statuses(a)).To(Equal(want))
+		Expect(a.entries()[19].at("resource", "active")).To(BeTrue())
 	})
 
 	It("of several hundred entries is answered entry by entry", func(ctx context.Context) {

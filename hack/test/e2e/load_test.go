@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -120,16 +121,21 @@ func (l *load) book(ctx context.Context, resource string, n int) {
 	}
 }
 
-// failure describes a response that is no success, or the lack of one.
+// failure describes a response that is no success, or the lack of one. One that is not among
+// boundedFailures has its body.
 func failure(status int, answer []byte, err error) string {
-	switch {
-	case err != nil:
+	if err != nil {
 		return noAnswer
-	case bytes.Contains(answer, []byte("OperationOutcome")), bytes.Contains(answer, []byte(`"code":`)):
-		return fmt.Sprintf("%d of Paddock", status)
-	default:
-		return fmt.Sprintf("%d of the ingress", status)
 	}
+	sender := "the ingress"
+	if bytes.Contains(answer, []byte("OperationOutcome")) || bytes.Contains(answer, []byte(`"code":`)) {
+		sender = "Paddock"
+	}
+	described := fmt.Sprintf("%d of %s", status, sender)
+	if !slices.Contains(boundedFailures, described) {
+		described += ": " + string(answer)
+	}
+	return described
 }
 
 // write writes a number to a record. No two calls at a time are for the same record.
@@ -172,9 +178,9 @@ func (l *load) awaitMore(ctx context.Context) {
 	Eventually(ctx, l.count).Should(BeNumerically(">", l.count()+10*writers))
 }
 
-// verify stops the load, says what it came to, and reads every acknowledged record.
+// verify stops the load, says what it came to, and reads every acknowledged record. It is no
+// GinkgoHelper, so that the summary of a failure has the line of the check.
 func (l *load) verify(ctx context.Context) {
-	GinkgoHelper()
 	l.stop()
 	AddReportEntry("load", fmt.Sprintf("%d writes acknowledged, failures %v, longest request %s, longest time without a write %s",
 		l.writes, l.failures, l.longest.Round(time.Millisecond), l.outage.Round(time.Millisecond)), ReportEntryVisibilityAlways)
@@ -187,7 +193,6 @@ func (l *load) verify(ctx context.Context) {
 // expectAll reads every record: it has the last number that was acknowledged, or one that was
 // written later, without an answer. The bookings of the last slots are there.
 func (l *load) expectAll(ctx context.Context) {
-	GinkgoHelper()
 	for id, acknowledged := range l.acknowledged {
 		family, err := l.client.family(ctx, id)
 		Expect(err).NotTo(HaveOccurred(), "an acknowledged record is lost")

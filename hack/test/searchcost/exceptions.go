@@ -27,7 +27,7 @@ type exception struct {
 // _has, :contains or :missing.
 var exceptions = []exception{
 	{"total", func(q Query) bool { return q.values.Get("_total") != "none" }, 8},
-	{"`:contains`", func(q Query) bool { return q.hasModifier("contains") }, 7},
+	{"`:contains`", func(q Query) bool { return q.hasModifier("contains") }, 8},
 	{"`:missing`", func(q Query) bool { return q.hasModifier("missing") }, 8},
 	{"chain, `_has`", Query.isRelated, 2},
 	{"sorted", func(q Query) bool { return q.values.Has("_sort") }, 8},

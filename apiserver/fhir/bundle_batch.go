@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/settings"
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/web"
 )
 
 // maxResponseSize is the limit in bytes of the responses to all entries of one Bundle. Beyond it, a
@@ -113,15 +113,12 @@ func countCreates(entries []*bundleEntry) int {
 // performAlone performs the interaction of the entry. An error or a panic is the response to this
 // entry only.
 func (e *bundleEntry) performAlone(h *handler) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			h.Log.ErrorContext(e.request.Context(), "entry of a batch panicked", "entry", e.path, "panic", cause, "stack", string(debug.Stack()))
-			e.fail(h, fmt.Errorf("panic: %v", cause))
+	fail := func(_ http.ResponseWriter, _ *http.Request, err error) { e.fail(h, err) }
+	web.Recover(h.Log, fail, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		if err := e.perform(h); err != nil {
+			e.fail(h, err)
 		}
-	}()
-	if err := e.perform(h); err != nil {
-		e.fail(h, err)
-	}
+	})).ServeHTTP(e.response, e.request.Request)
 }
 
 // addSize returns size plus the size of the entry's response. If the sum exceeds maxResponseSize,

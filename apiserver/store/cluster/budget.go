@@ -8,7 +8,8 @@ import (
 )
 
 // queryBudget ends a query at its deadline, because writers wait for the read lock that the query
-// holds. It counts the steps of the query to check the clock only sometimes.
+// holds. It counts the steps of the query, each of which is a record or a value that the query visits,
+// to check the clock only sometimes.
 type queryBudget struct {
 	ctx      context.Context
 	deadline time.Time
@@ -25,8 +26,7 @@ func newQueryBudget(ctx context.Context, timeout time.Duration) *queryBudget {
 
 // exceeded counts a step and reports whether the query must end.
 func (w *queryBudget) exceeded() bool {
-	if w.steps++; w.steps >= stepsPerCheck && !w.over {
-		w.steps = 0
+	if w.steps++; w.steps%stepsPerCheck == 0 && !w.over {
 		w.over = w.ctx.Err() != nil || time.Now().After(w.deadline)
 	}
 	return w.over

@@ -150,9 +150,9 @@ func (c *compiler) own(typeName string, condition store.Condition) filter {
 	case store.TokenIs:
 		return t.postings.tokenIs(condition)
 	case store.TextIs:
-		return t.postings.textIs(condition, t.created.Len()/2)
+		return t.postings.textIs(condition, t.created.Len()/2, c.budget)
 	case store.PeriodIs:
-		return t.postings.periodIs(condition, t.created.Len()/2)
+		return t.postings.periodIs(condition, t.created.Len()/2, c.budget)
 	case store.SinglePeriodIn:
 		return t.singlePeriodIn(condition)
 	case store.RefersTo:
@@ -198,10 +198,10 @@ func (f filter) withList(list []*indexedRecord, exact bool) filter {
 
 // withSeq sets the candidates to the records of a sequence if there are at most limit. exact
 // reports whether all of them match.
-func (f filter) withSeq(entries iter.Seq[*indexedRecord], limit int, exact bool) filter {
+func (f filter) withSeq(entries iter.Seq[*indexedRecord], limit int, exact bool, w *queryBudget) filter {
 	var list []*indexedRecord
 	for e := range entries {
-		if list = append(list, e); len(list) > limit {
+		if list = append(list, e); w.exceeded() || len(list) > limit {
 			return f
 		}
 	}
@@ -222,23 +222,23 @@ func (p *postings) tokenIs(condition store.TokenIs) filter {
 	}
 }
 
-func (p *postings) textIs(condition store.TextIs, limit int) filter {
+func (p *postings) textIs(condition store.TextIs, limit int, w *queryBudget) filter {
 	f := valueFilter(condition.Param, condition.Matches)
 	if condition.Match != store.StartsWith {
 		return f
 	}
-	return f.withSeq(p.startingWith(condition.Param, condition.Text), limit, true)
+	return f.withSeq(p.startingWith(condition.Param, condition.Text), limit, true, w)
 }
 
 // periodIs returns the filter of a PeriodIs. The candidates are the records with a period that starts
 // within a range. Until.Most limits that range too, because no period ends before it starts.
-func (p *postings) periodIs(condition store.PeriodIs, limit int) filter {
+func (p *postings) periodIs(condition store.PeriodIs, limit int, w *queryBudget) filter {
 	f := valueFilter(condition.Param, condition.Matches)
 	within := store.Bounds{Least: condition.From.Least, Most: min(condition.From.Most, condition.Until.Most)}
 	if within == store.Unbounded {
 		return f
 	}
-	return f.withSeq(p.startingWithin(condition.Param, within), limit, condition.Until == store.Unbounded)
+	return f.withSeq(p.startingWithin(condition.Param, within), limit, condition.Until == store.Unbounded, w)
 }
 
 func (c *compiler) idIn(typeName string, ids store.IDIn) filter {

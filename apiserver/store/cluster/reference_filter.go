@@ -46,7 +46,7 @@ func (c *compiler) refersToID(typeName string, condition store.RefersToID) (filt
 	}
 	types := condition.Types
 	if len(types) == 0 {
-		types = t.postings.typesReferredTo(condition.Param, strings.ToLower(condition.ID))
+		types = t.postings.typesReferredTo(condition.Param, strings.ToLower(condition.ID), c.budget)
 	}
 	parts := make([]filter, 0, len(types))
 	var found []string
@@ -64,9 +64,12 @@ func (c *compiler) refersToID(typeName string, condition store.RefersToID) (filt
 }
 
 // typesReferredTo returns the types of the references by a parameter to an id.
-func (p *postings) typesReferredTo(param, id string) []string {
+func (p *postings) typesReferredTo(param, id string, w *queryBudget) []string {
 	types := map[string]struct{}{}
 	for name := range p.refs {
+		if w.exceeded() {
+			break
+		}
 		if name.param == param && name.to.ID == id {
 			types[name.to.Type] = struct{}{}
 		}

@@ -120,7 +120,7 @@ func (l *scanLimit) matches(entries iter.Seq[*indexedRecord], check func(*indexe
 // only the records in that value range, whose value is the first key of the order.
 func (t *typeIndex) scanOrder(o order.Order, s *valueRange, after *order.Place, limit *scanLimit, check func(*indexedRecord) bool) iter.Seq[*indexedRecord] {
 	if len(o) == 1 {
-		return limit.matches(t.scanKey(o[0], s, after), check)
+		return limit.matches(t.scanKey(o[0], s, after, limit.budget), check)
 	}
 	return t.scanKeys(o, s, after, limit, check)
 }
@@ -130,12 +130,12 @@ func isByParam(part store.Sort) bool {
 }
 
 // scanKey scans all records, or those of a value range, in the order of one key.
-func (t *typeIndex) scanKey(part store.Sort, s *valueRange, after *order.Place) iter.Seq[*indexedRecord] {
+func (t *typeIndex) scanKey(part store.Sort, s *valueRange, after *order.Place, w *queryBudget) iter.Seq[*indexedRecord] {
 	switch {
 	case s != nil:
 		return t.scanValueRange(s, part, after)
 	case isByParam(part):
-		return t.scanParam(part, after)
+		return t.scanParam(part, after, w)
 	}
 	switch part.Field {
 	case store.SortUpdated:
@@ -169,7 +169,7 @@ func (t *typeIndex) scanKeys(o order.Order, s *valueRange, after *order.Place, l
 			group = group[:0]
 			return true
 		}
-		for e := range limit.matches(t.scanKey(o[0], s, from), check) {
+		for e := range limit.matches(t.scanKey(o[0], s, from, limit.budget), check) {
 			at := rank(o, e, nil)
 			if len(group) > 0 && at.Ranks[0] != group[0].Ranks[0] && !flush() {
 				return
@@ -240,16 +240,16 @@ func scanTree[T comparable](tree *btree.BTreeG[T], descending bool, after T) ite
 }
 
 // scanParam scans the records by their values of a parameter, and then those without a value.
-func (t *typeIndex) scanParam(part store.Sort, after *order.Place) iter.Seq[*indexedRecord] {
+func (t *typeIndex) scanParam(part store.Sort, after *order.Place, w *queryBudget) iter.Seq[*indexedRecord] {
 	return func(yield func(*indexedRecord) bool) {
 		if after == nil || !after.Ranks[0].Missing {
-			if !t.scanValues(part, after, yield) {
+			if !t.scanValues(part, after, w, yield) {
 				return
 			}
 			after = nil
 		}
 		for e := range scanTree(t.created, part.Descending, asPivot(after)) {
-			if e.rank(part).Missing && !yield(e) {
+			if w.exceeded() || e.rank(part).Missing && !yield(e) {
 				return
 			}
 		}
@@ -257,19 +257,20 @@ func (t *typeIndex) scanParam(part store.Sort, after *order.Place) iter.Seq[*ind
 }
 
 // scanValues yields the records with a value of a parameter, in the order of these values. A record
-// with several values has the place of the one that sorts first. It returns false if yield does.
-func (t *typeIndex) scanValues(part store.Sort, after *order.Place, yield func(*indexedRecord) bool) bool {
+// with several values has the place of the one that sorts first. It returns false if yield does, or if the
+// query must end.
+func (t *typeIndex) scanValues(part store.Sort, after *order.Place, w *queryBudget, yield func(*indexedRecord) bool) bool {
 	var text textPosting
 	period := asPeriodPivot(after)
 	if after != nil {
 		text = textPosting{after.Ranks[0].Text, asPivot(after)}
 	}
 	if part.Field == store.SortText {
-		return scanFirstValues(t.postings.texts[part.Param], part, text, yield, func(at textPosting) (*indexedRecord, order.Rank) {
+		return scanFirstValues(t.postings.texts[part.Param], part, text, w, yield, func(at textPosting) (*indexedRecord, order.Rank) {
 			return at.e, order.Rank{Text: at.text}
 		})
 	}
-	return scanFirstValues(t.postings.periods[part.Param], part, period, yield, func(at periodPosting) (*indexedRecord, order.Rank) {
+	return scanFirstValues(t.postings.periods[part.Param], part, period, w, yield, func(at periodPosting) (*indexedRecord, order.Rank) {
 		return at.e, order.Rank{Number: at.from}
 	})
 }
@@ -284,14 +285,14 @@ func asPeriodPivot(at *order.Place) periodPosting {
 }
 
 // scanFirstValues scans the values after the value after, or all values if after is zero. It yields the
-// record of a value if the record is ranked by that value. It returns false if yield does. of returns
-// the record and the rank of a value.
-func scanFirstValues[T comparable](values *btree.BTreeG[T], part store.Sort, after T, yield func(*indexedRecord) bool, of func(T) (*indexedRecord, order.Rank)) bool {
+// record of a value if the record is ranked by that value. It returns false if yield does, or if the query
+// must end. of returns the record and the rank of a value.
+func scanFirstValues[T comparable](values *btree.BTreeG[T], part store.Sort, after T, w *queryBudget, yield func(*indexedRecord) bool, of func(T) (*indexedRecord, order.Rank)) bool {
 	if values == nil {
 		return true
 	}
 	for value := range scanTree(values, part.Descending, after) {
-		if e, at := of(value); e.rank(part) == at && !yield(e) {
+		if e, at := of(value); w.exceeded() || e.rank(part) == at && !yield(e) {
 			return false
 		}
 	}

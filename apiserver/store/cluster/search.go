@@ -36,19 +36,21 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 			return store.Page{}, err
 		}
 	}
-	s.index.mu.RLock()
-	defer s.index.mu.RUnlock()
-	c := &compiler{
-		index: s.index, bases: query.Bases, access: query.Access,
-		accessFilters: map[string]filter{}, budget: newQueryBudget(ctx, s.engine.queryTimeout),
-	}
+	return s.index.search(query, o, after, newQueryBudget(ctx, s.engine.queryTimeout))
+}
+
+// search returns the page of a query after a place.
+func (x *index) search(query store.Query, o order.Order, after *order.Place, budget *queryBudget) (store.Page, error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	c := &compiler{index: x, bases: query.Bases, access: query.Access, accessFilters: map[string]filter{}, budget: budget}
 	scans := make([]typeScan, 0, len(query.Types))
 	for _, typeName := range query.Types {
 		f, err := c.compileVisible(typeName, query.WhereOf(typeName))
 		if err != nil {
 			return store.Page{}, err
 		}
-		if t := s.index.types[typeName]; t != nil {
+		if t := x.types[typeName]; t != nil {
 			scans = append(scans, typeScan{t, f})
 		}
 	}

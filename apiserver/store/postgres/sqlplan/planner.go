@@ -198,20 +198,18 @@ func (path *accessPath) allowsSemiJoin() bool {
 	return path != nil && path.list != nil && path.isExact && !path.isShort && path.sizeClass != classFacet && (path.sizeClass < classRelated || path.sizeClass == classPeriod)
 }
 
-// semiJoinTest returns a test of a predicate on a rid. At run time it uses a semi-join with the
-// list of the predicate, if the list is short enough for the number of candidates. Otherwise it uses
-// test. candidates is the list that has the rids, or nil if the number of candidates is not
-// known.
-func (p *planner) semiJoinTest(predicate int, rid, test string, candidates *materializedList) (string, error) {
+// semiJoin returns the semi-join with the list of a predicate. It returns false if there is none.
+// candidates is the list that has the candidates, or nil if their number is not known.
+func (p *planner) semiJoin(predicate int, candidates *materializedList) (t semiJoin, ok bool, err error) {
 	path := p.predicates[predicate].path
 	if !path.allowsSemiJoin() || p.pathCount < 2 && p.order.ByCreation() {
-		return test, nil
+		return semiJoin{}, false, nil
 	}
 	t, known := p.semiJoins[predicate]
 	if !known {
 		from, err := path.list()
 		if err != nil {
-			return "", err
+			return semiJoin{}, false, err
 		}
 		t = semiJoin{p.name("some"), strconv.Itoa(p.index.Limits.MaxSemiJoinList + 1)}
 		if candidates != nil {
@@ -223,8 +221,31 @@ func (p *planner) semiJoinTest(predicate int, rid, test string, candidates *mate
 		}
 		p.semiJoins[predicate] = t
 	}
-	condition := "(SELECT count(*) FROM " + t.table + ") < " + t.limit
-	return "CASE WHEN " + condition + " THEN " + rid + " IN (SELECT rid FROM " + t.table + ") ELSE " + test + " END", nil
+	return t, true, nil
+}
+
+// test returns the test of the predicate on a rid: by the list if it is short enough, and otherwise the
+// given one.
+func (t semiJoin) test(rid, test string) string {
+	return "CASE WHEN " + t.isShort() + " THEN " + rid + " IN (SELECT rid FROM " + t.table + ") ELSE " + test + " END"
+}
+
+func (t semiJoin) isShort() string { return "(SELECT count(*) FROM " + t.table + ") < " + t.limit }
+
+// semiJoinTests returns the tests of several predicates on a rid. tests has the test of each that does
+// without its list. If there is more than one test, hasOthers included, the tests by lists come first,
+// as they cost least.
+func semiJoinTests(rid string, lists []semiJoin, tests []string, hasOthers bool) (all []string) {
+	if len(lists) == 1 && !hasOthers {
+		return []string{lists[0].test(rid, tests[0])}
+	}
+	for _, list := range lists {
+		all = append(all, list.test(rid, always))
+	}
+	for i, list := range lists {
+		all = append(all, "CASE WHEN "+list.isShort()+" THEN TRUE ELSE "+tests[i]+" END")
+	}
+	return all
 }
 
 // tests returns the tests of all predicates and of the access filter. ofRid are tests that need
@@ -232,6 +253,8 @@ func (p *planner) semiJoinTest(predicate int, rid, test string, candidates *mate
 // the predicate whose access path found the rids, or -1. That predicate is not tested if the path
 // is exact.
 func (p *planner) tests(rid string, ensured int, candidates *materializedList) (ofRid, ofRow []string, err error) {
+	var lists []semiJoin
+	var listTests []string
 	for i, part := range p.predicates {
 		if i == ensured && part.path.isExact {
 			continue
@@ -246,17 +269,21 @@ func (p *planner) tests(rid string, ensured int, candidates *materializedList) (
 			// Only the records of the page are read, so the row is looked up for the test alone.
 			test, usesRow = exists("(SELECT * FROM res x WHERE x.site = $1 AND x.typ = "+p.Arg(p.typeName)+" AND x.rid = "+rid+" LIMIT 1) r WHERE "+test), false
 		}
-		if !usesRow { // a test of the row at hand costs less than a semi-join
-			if test, err = p.semiJoinTest(i, rid, test, candidates); err != nil {
-				return nil, nil, err
-			}
-		}
-		if usesRow {
+		if usesRow { // a test of the row at hand costs less than a semi-join
 			ofRow = append(ofRow, test)
-		} else {
-			ofRid = append(ofRid, test)
+			continue
 		}
+		list, ok, err := p.semiJoin(i, candidates)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ok {
+			lists, listTests = append(lists, list), append(listTests, test)
+			continue
+		}
+		ofRid = append(ofRid, test)
 	}
+	ofRid = append(semiJoinTests(rid, lists, listTests, len(ofRid) > 0), ofRid...)
 	usesRow := false
 	visible, err := p.accessFilter(candidate{typ: p.typeName, rid: rid, row: "r", usesRow: &usesRow})
 	if err != nil {

@@ -45,6 +45,9 @@ func (Extractor) Labels(recordType string, values []store.IndexValue) store.Labe
 // IsFacet implements store.Extractor.
 func (Extractor) IsFacet(param string) bool { return extract.IsFacet(param) || ahds.IsFacet(param) }
 
+// Ordinal implements store.Extractor. Parameters of AHDS have none.
+func (Extractor) Ordinal(recordType, param string) int { return extract.Ordinal(recordType, param) }
+
 // Parts implements store.Extractor. Parameters of AHDS have no parts.
 func (Extractor) Parts(recordType, param string) []string { return extract.Parts(recordType, param) }
 

@@ -1,6 +1,8 @@
 package extraction_test
 
 import (
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"testing"
 
@@ -35,6 +37,44 @@ func TestTextKeys(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOrdinals fails if a parameter has another number than in the bits that sites in Postgres have
+// stored, or if a type has more parameters than a column has bits. Parameters may be added at the end of
+// the alphabet. Any other change needs a migration after which all records are reindexed.
+func TestOrdinals(t *testing.T) {
+	var got []string
+	for _, kind := range r4.Types {
+		numbers, greatest := fnv.New32a(), 0
+		for _, p := range r4.SearchParameters(kind.Name) {
+			n := extractor.Ordinal(kind.Name, p.Name)
+			if indexrow.PresenceBit(n) == 0 {
+				t.Errorf("%s %s has the number %d, for which there is no bit", kind.Name, p.Name, n)
+			}
+			greatest = max(greatest, n)
+		}
+		for n := range greatest + 1 {
+			for _, p := range r4.SearchParameters(kind.Name) {
+				if extractor.Ordinal(kind.Name, p.Name) == n {
+					_, _ = fmt.Fprintln(numbers, n, p.Name) // a hash returns no errors
+				}
+			}
+		}
+		got = append(got, fmt.Sprintf("%s: %d, %08x", kind.Name, greatest+1, numbers.Sum32()))
+	}
+	want := []string{
+		"Device: 19, 11a190b4", "DeviceDefinition: 10, 0709c6fa", "DeviceMetric: 11, 8377e405", "Endpoint: 13, 37963ac2", "Group: 17, 43fef420",
+		"HealthcareService: 19, 769b3562", "Location: 22, d5f10e6a", "Organization: 20, 8362047d", "OrganizationAffiliation: 20, e5e5474d",
+		"Patient: 33, 248210ce", "Person: 25, ace44de4", "Practitioner: 23, c47208bd", "PractitionerRole: 19, 6b8bf3a5", "RelatedPerson: 23, 0c3d2766",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("parameters of a type and the hash of their numbers (-want +got):\n%s", diff)
+	}
+	for _, none := range [][2]string{{"Patient", "family:text"}, {"Patient", "unknown"}, {"AvailabilitySlot", "startAt"}} {
+		if n := extractor.Ordinal(none[0], none[1]); n != -1 {
+			t.Errorf("%v has the number %d, want none", none, n)
+		}
+	}
 }
 
 // TestParts shows which parameters are parts, and that each text of a part is also one of the whole.

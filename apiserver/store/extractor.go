@@ -16,6 +16,9 @@ type Extractor interface {
 	// IsFacet reports whether a token parameter is a facet: it has few distinct codes, as gender has. A
 	// facet divides records into groups and filters the candidates of other conditions.
 	IsFacet(param string) bool
+	// Ordinal returns the number of a parameter among those of a type, from 0, or -1 if it has none. If a
+	// release gives a parameter another number, it must reindex all records.
+	Ordinal(recordType, param string) int
 	// Parts returns the parameters of a type of which each text is also a text of param, as family and
 	// given are parts of name. An engine may store such a text once. A parameter is a part of at most one
 	// parameter, and a part has no parts.
@@ -34,5 +37,6 @@ func (noExtractor) Extract(string, []byte) []IndexValue       { return nil }
 func (noExtractor) References(string, []byte) []IndexValue    { return nil }
 func (noExtractor) Labels(string, []IndexValue) (none Labels) { return none }
 func (noExtractor) IsFacet(string) bool                       { return false }
+func (noExtractor) Ordinal(string, string) int                { return -1 }
 func (noExtractor) Parts(string, string) []string             { return nil }
 func (noExtractor) Fold(original string) string               { return original }

@@ -12,7 +12,7 @@ import (
 // version.
 type batchColumns struct {
 	selves, versions, sums, lows []int64
-	sigs, sigs2, sigs3           []int64
+	sigs, sigs2, sigs3, present  []int64
 	methods                      []int16
 	deleted                      []bool
 	labelled                     []int32
@@ -27,7 +27,7 @@ type batchColumns struct {
 }
 
 // versionNames are the names of the columns that unnested returns, in the same order.
-const versionNames = "self, ver, ixsum, low, method, deleted, labelled, vals, sig, sig2, sig3, body, metadata, n0, n1, n2, n3"
+const versionNames = "self, ver, ixsum, low, method, deleted, labelled, vals, sig, sig2, sig3, present, body, metadata, n0, n1, n2, n3"
 
 func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
 	c := &batchColumns{packed: []int64{}}
@@ -44,6 +44,7 @@ func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
 		c.labelled = append(c.labelled, indexrow.LabelledColumn(w.next.sum))
 		c.vals = append(c.vals, nonNilBytes(w.rows.Vals))
 		c.sigs, c.sigs2, c.sigs3 = append(c.sigs, w.rows.Signature[0]), append(c.sigs2, w.rows.Signature[1]), append(c.sigs3, w.rows.Signature[2])
+		c.present = append(c.present, w.rows.Present)
 		c.bodies, c.metadata = append(c.bodies, body), append(c.metadata, w.next.metadata.pack())
 		c.begins = append(c.begins, int32(len(c.packed)))
 		c.packed = append(c.packed, w.rows.Marks...)
@@ -61,7 +62,8 @@ func (c *batchColumns) unnested(st *sqlplan.Statement) string {
 	return strings.Join([]string{
 		st.Arg(c.selves) + "::int8[]", st.Arg(c.versions) + "::int8[]", st.Arg(c.sums) + "::int8[]", st.Arg(c.lows) + "::int8[]",
 		st.Arg(c.methods) + "::int2[]", st.Arg(c.deleted) + "::boolean[]", st.Arg(c.labelled) + "::int4[]",
-		st.Arg(c.vals) + "::bytea[]", st.Arg(c.sigs) + "::int8[]", st.Arg(c.sigs2) + "::int8[]", st.Arg(c.sigs3) + "::int8[]", st.Arg(c.bodies) + "::bytea[]", st.Arg(c.metadata) + "::bytea[]",
+		st.Arg(c.vals) + "::bytea[]", st.Arg(c.sigs) + "::int8[]", st.Arg(c.sigs2) + "::int8[]", st.Arg(c.sigs3) + "::int8[]", st.Arg(c.present) + "::int8[]",
+		st.Arg(c.bodies) + "::bytea[]", st.Arg(c.metadata) + "::bytea[]",
 		st.Arg(c.begins) + "::int4[]", st.Arg(c.marks) + "::int4[]", st.Arg(c.labels) + "::int4[]", st.Arg(c.ends) + "::int4[]",
 	}, ", ")
 }

@@ -101,8 +101,8 @@ func (s *Store) insertRecords(st *sqlplan.Statement, creates []*pendingWrite) st
 		typ[i], id[i], spellings[i] = w.next.key.Type, w.next.id, spelling(&w.next)
 	}
 	columns := s.batchColumns(creates)
-	return "ins AS (INSERT INTO res (site, typ, id, spelling, rid, upd, deleted, self, ver, ixsum, method, marks, labelled, labels, links, vals, sig, sig2, sig3, packed, body, metadata) SELECT $1, u.typ, u.id, u.spelling, " +
-		ridOf("c.ms", "u.low") + ", c.ms, u.deleted, u.self, u.ver, u.ixsum, u.method, " + columns.hashes(st) + ", u.vals, u.sig, u.sig2, u.sig3, u.labelled, u.body, u.metadata FROM c CROSS JOIN unnest(" +
+	return "ins AS (INSERT INTO res (site, typ, id, spelling, rid, upd, deleted, self, ver, ixsum, method, marks, labelled, labels, links, vals, sig, sig2, sig3, present, packed, body, metadata) SELECT $1, u.typ, u.id, u.spelling, " +
+		ridOf("c.ms", "u.low") + ", c.ms, u.deleted, u.self, u.ver, u.ixsum, u.method, " + columns.hashes(st) + ", u.vals, u.sig, u.sig2, u.sig3, u.present, u.labelled, u.body, u.metadata FROM c CROSS JOIN unnest(" +
 		st.Arg(typ) + "::text[], " + st.Arg(id) + "::text[], " + st.Arg(spellings) + "::text[], " + columns.unnested(st) + ") u(typ, id, spelling, " + versionNames +
 		") ON CONFLICT DO NOTHING RETURNING self, rid, upd)"
 }
@@ -115,8 +115,8 @@ func (s *Store) updateRecords(st *sqlplan.Statement, updates []*pendingWrite) st
 		rids[i], versions[i], after[i], metadata[i] = w.current.rid, w.current.version, w.current.updated.UnixMilli()+1, w.current.metadata.pack()
 	}
 	columns := s.batchColumns(updates)
-	return "upd AS (UPDATE res x SET (rid, upd, deleted, ver, ixsum, method, marks, labelled, labels, links, vals, sig, sig2, sig3, packed, claims, body, metadata) = (CASE WHEN u.low < 0 THEN x.rid ELSE " +
-		ridOf("GREATEST(c.ms, u.after)", "u.low") + " END, GREATEST(c.ms, u.after), u.deleted, u.ver, u.ixsum, u.method, " + columns.hashesOr(st, "x") + ", u.vals, u.sig, u.sig2, u.sig3, u.labelled, NULL, u.body, u.metadata) FROM c CROSS JOIN unnest(" +
+	return "upd AS (UPDATE res x SET (rid, upd, deleted, ver, ixsum, method, marks, labelled, labels, links, vals, sig, sig2, sig3, present, packed, claims, body, metadata) = (CASE WHEN u.low < 0 THEN x.rid ELSE " +
+		ridOf("GREATEST(c.ms, u.after)", "u.low") + " END, GREATEST(c.ms, u.after), u.deleted, u.ver, u.ixsum, u.method, " + columns.hashesOr(st, "x") + ", u.vals, u.sig, u.sig2, u.sig3, u.present, u.labelled, NULL, u.body, u.metadata) FROM c CROSS JOIN unnest(" +
 		st.Arg(rids) + "::int8[], " + st.Arg(versions) + "::int8[], " + st.Arg(after) + "::int8[], " + st.Arg(metadata) + "::bytea[], " + columns.unnested(st) +
 		") u(was_rid, was_ver, after, was_metadata, " + versionNames + ") WHERE x.site = $1 AND x.self = u.self AND x.rid + 0 = u.was_rid AND x.ver = u.was_ver" +
 		" AND x.metadata IS NOT DISTINCT FROM u.was_metadata RETURNING x.self, x.rid, x.upd)"

@@ -88,12 +88,12 @@ func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *s
 }
 
 func insertRecord(st *sqlplan.Statement, next *state, ix *indexrow.Rows) string {
-	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, labelled, labels, links, vals, sig, sig2, sig3, packed, claims, body, metadata) VALUES ($1, " +
+	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, labelled, labels, links, vals, sig, sig2, sig3, present, packed, claims, body, metadata) VALUES ($1, " +
 		strings.Join([]string{
 			st.Arg(next.key.Type), st.Arg(next.id), st.Arg(spelling(next)), "(SELECT rid FROM t)", st.Arg(next.self),
 			st.Arg(next.version), "(SELECT upd FROM t)", st.Arg(next.sum), st.Arg(methodNumber(next.method)),
 			"false", st.Arg(nonNil(ix.Marks)), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(ix.Labels), st.Arg(ix.Links),
-			st.Arg(nonNilBytes(ix.Vals)), st.Arg(ix.Signature[0]), st.Arg(ix.Signature[1]), st.Arg(ix.Signature[2]), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(packClaims(next.claims)), st.Arg(packBody(next.body)),
+			st.Arg(nonNilBytes(ix.Vals)), st.Arg(ix.Signature[0]), st.Arg(ix.Signature[1]), st.Arg(ix.Signature[2]), st.Arg(ix.Present), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(packClaims(next.claims)), st.Arg(packBody(next.body)),
 			st.Arg(next.metadata.pack()),
 		}, ", ") + ") ON CONFLICT DO NOTHING RETURNING rid, upd)"
 }
@@ -108,7 +108,7 @@ func updateRecord(st *sqlplan.Statement, current, next *state, ix *indexrow.Rows
 	set := strings.Join([]string{
 		"rid = (SELECT rid FROM t)", "ver = " + st.Arg(next.version), "upd = (SELECT upd FROM t)", "ixsum = " + st.Arg(next.sum),
 		"method = " + st.Arg(methodNumber(next.method)), "deleted = " + st.Arg(next.deleted), "marks = " + st.Arg(nonNil(ix.Marks)),
-		"vals = " + st.Arg(nonNilBytes(ix.Vals)), "sig = " + st.Arg(ix.Signature[0]), "sig2 = " + st.Arg(ix.Signature[1]), "sig3 = " + st.Arg(ix.Signature[2]), "packed = " + st.Arg(indexrow.LabelledColumn(next.sum)),
+		"vals = " + st.Arg(nonNilBytes(ix.Vals)), "sig = " + st.Arg(ix.Signature[0]), "sig2 = " + st.Arg(ix.Signature[1]), "sig3 = " + st.Arg(ix.Signature[2]), "present = " + st.Arg(ix.Present), "packed = " + st.Arg(indexrow.LabelledColumn(next.sum)),
 		"claims = " + st.Arg(packClaims(next.claims)), "body = " + st.Arg(body),
 	}, ", ")
 	if !next.deleted { // a tombstone keeps the labels and links of the version before it

@@ -57,7 +57,7 @@ func (s *Store) loadOnce(ctx context.Context, ops []store.Op) error {
 		if err != nil {
 			return err
 		}
-		columns := []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "labelled", "labels", "links", "vals", "sig", "sig2", "sig3", "packed", "body"}
+		columns := []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "labelled", "labels", "links", "vals", "sig", "sig2", "sig3", "present", "packed", "body"}
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"res"}, columns, pgx.CopyFromRows(records)); err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (s *Store) recordRows(ctx context.Context, tx pgx.Tx, ops []store.Op, all [
 		rids = append(rids, at.rid)
 		records = append(records, []any{
 			s.site, op.Key.Type, at.id, spelling(at), at.rid, at.self, at.version, at.updated.UnixMilli(), sum,
-			methodNumber(at.method), false, nonNil(all[i].Marks), indexrow.LabelledColumn(sum), all[i].Labels, all[i].Links, all[i].Vals, all[i].Signature[0], all[i].Signature[1], all[i].Signature[2], indexrow.LabelledColumn(sum), packBody(at.body),
+			methodNumber(at.method), false, nonNil(all[i].Marks), indexrow.LabelledColumn(sum), all[i].Labels, all[i].Links, all[i].Vals, all[i].Signature[0], all[i].Signature[1], all[i].Signature[2], all[i].Present, indexrow.LabelledColumn(sum), packBody(at.body),
 		})
 	}
 	return records, rids, nil

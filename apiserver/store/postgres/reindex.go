@@ -142,7 +142,7 @@ func (s *Store) queueReindexed(batch *pgx.Batch, at *state, fresh, stored *index
 	st, sum := s.planIndex.Statement(), fresh.Sum()
 	parts := []string{"w AS (UPDATE res SET ixsum = " + st.Arg(sum) + ", marks = " + st.Arg(nonNil(fresh.Marks)) +
 		", labelled = " + st.Arg(indexrow.LabelledColumn(sum)) + ", labels = " + st.Arg(fresh.Labels) + ", links = " + st.Arg(fresh.Links) +
-		", vals = " + st.Arg(nonNilBytes(fresh.Vals)) + ", sig = " + st.Arg(fresh.Signature[0]) + ", sig2 = " + st.Arg(fresh.Signature[1]) + ", sig3 = " + st.Arg(fresh.Signature[2]) + ", packed = " + st.Arg(indexrow.LabelledColumn(sum)) +
+		", vals = " + st.Arg(nonNilBytes(fresh.Vals)) + ", sig = " + st.Arg(fresh.Signature[0]) + ", sig2 = " + st.Arg(fresh.Signature[1]) + ", sig3 = " + st.Arg(fresh.Signature[2]) + ", present = " + st.Arg(fresh.Present) + ", packed = " + st.Arg(indexrow.LabelledColumn(sum)) +
 		" WHERE site = $1 AND self = " + st.Arg(at.self) + " RETURNING rid)"}
 	parts = append(parts, added.Insert(st, "(SELECT rid FROM w)", "w")...)
 	if len(fresh.Paths) > 0 {

@@ -26,7 +26,7 @@ type restoredRows struct {
 // The columns of the rows. keyColumns are those of recordColumns that identify the record.
 var (
 	keyColumns    = []string{"site", "typ", "id", "spelling", "self"}
-	recordColumns = []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "labelled", "labels", "links", "vals", "sig", "sig2", "sig3", "packed", "claims", "body", "metadata"}
+	recordColumns = []string{"site", "typ", "id", "spelling", "rid", "self", "ver", "upd", "ixsum", "method", "deleted", "marks", "labelled", "labels", "links", "vals", "sig", "sig2", "sig3", "present", "packed", "claims", "body", "metadata"}
 	pastColumns   = []string{"site", "typ", "self", "ver", "rid", "upd", "until", "method", "deleted", "labelled", "labels", "links", "body"}
 	claimColumns  = []string{"site", "line", "self", "lo", "hi", "expires"}
 )
@@ -40,7 +40,7 @@ func recordRow(site int32, at *state, rows *indexrow.Rows, labels versionLabels)
 	}
 	return []any{
 		site, at.key.Type, at.id, spelling(at), at.rid, at.self, at.version, at.updated.UnixMilli(), at.sum, methodNumber(at.method), at.deleted,
-		nonNil(rows.Marks), labelled, labels.labels, labels.links, nonNilBytes(rows.Vals), rows.Signature[0], rows.Signature[1], rows.Signature[2], indexrow.LabelledColumn(at.sum), packClaims(at.claims), packState(at), at.metadata.pack(),
+		nonNil(rows.Marks), labelled, labels.labels, labels.links, nonNilBytes(rows.Vals), rows.Signature[0], rows.Signature[1], rows.Signature[2], rows.Present, indexrow.LabelledColumn(at.sum), packClaims(at.claims), packState(at), at.metadata.pack(),
 	}
 }
 

@@ -41,6 +41,11 @@ func (Extractor) Version() int64 { return 1 }
 // IsFacet implements store.Extractor.
 func (x Extractor) IsFacet(param string) bool { return slices.Contains(x.Facets, param) }
 
+// Ordinal implements store.Extractor. Some parameters of the suite have a number, others have none.
+func (Extractor) Ordinal(_, param string) int {
+	return slices.Index([]string{"code", "name", "owner", "nothing"}, param)
+}
+
 // Parts implements store.Extractor.
 func (x Extractor) Parts(_, param string) []string { return x.PartsOf[param] }
 

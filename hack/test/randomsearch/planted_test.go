@@ -169,7 +169,7 @@ var faults = []fault{
 	},
 	{
 		"sorting: records with several values come several times", "apiserver/store/cluster/scan.go",
-		`if e, at := of(value); e.rank(part) == at && !yield(e) {`, `if e, _ := of(value); !yield(e) {`,
+		`if e, at := of(value); w.exceeded() || e.rank(part) == at && !yield(e) {`, `if e, _ := of(value); w.exceeded() || !yield(e) {`,
 	},
 	{
 		"sorting: ties are broken in one direction", "apiserver/store/order/order.go",
@@ -177,7 +177,7 @@ var faults = []fault{
 	},
 	{
 		"postgres, extraction: elements without anything to compare are missing", "apiserver/store/postgres/indexrow/indexer.go",
-		`r.Marks = append(r.Marks, key)`, `if entry.Value != nil { r.Marks = append(r.Marks, key) }`,
+		`r.addParam(key, PresenceBit(x.Extractor.Ordinal(typeName, param)))`, `if entry.Value != nil { r.addParam(key, PresenceBit(x.Extractor.Ordinal(typeName, param))) }`,
 	},
 	{
 		"postgres, matching: a record on two lists that are walked together comes twice", "apiserver/store/postgres/sqlplan/access_path.go",

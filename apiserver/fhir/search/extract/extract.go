@@ -63,6 +63,30 @@ func Parts(recordType, param string) []string { return parts[typeParam{recordTyp
 
 type typeParam struct{ recordType, param string }
 
+// Ordinal returns the number of a search parameter in the alphabetical list of the parameters of a type,
+// from 0. It returns -1 if the type does not have the parameter.
+func Ordinal(recordType, param string) int {
+	if n, known := ordinals[typeParam{recordType, param}]; known {
+		return n
+	}
+	return -1
+}
+
+var ordinals = func() map[typeParam]int {
+	all := map[typeParam]int{}
+	for _, typ := range r4.Types {
+		var names []string
+		for _, p := range r4.SearchParameters(typ.Name) {
+			names = append(names, p.Name)
+		}
+		slices.Sort(names)
+		for n, name := range slices.Compact(names) {
+			all[typeParam{typ.Name, name}] = n
+		}
+	}
+	return all
+}()
+
 var parts = func() map[typeParam][]string {
 	found := map[typeParam][]string{}
 	for _, typ := range r4.Types {

@@ -71,13 +71,17 @@ type Rows struct {
 	indexed    []indexedTextRow
 	periods    []periodRow
 	points     []pointRow
-	// Marks is the column marks: the keys of the parameters of the record, and its system marks and
-	// facet marks.
+	// Marks is the column marks: the system marks and facet marks of the record, and the keys of its
+	// parameters. A parameter with a bit in Present has its key there only if earlier releases may read it.
 	Marks []int64
+	// keys are the keys of the parameters of the record that are not in Marks. Sum covers both.
+	keys []int64
 	// Vals is the column vals: all texts of the record.
 	Vals []byte
 	// Signature is the columns sig, sig2 and sig3: the signatures of all texts and facets.
 	Signature Signature
+	// Present is the column present: the PresenceBit of each parameter of the record.
+	Present int64
 	// hasWide reports whether there is a table ix_str.
 	hasWide bool
 	// Paths are the reference paths of the record.
@@ -164,8 +168,8 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 		}
 		if param == "" || entry.Param != param { // the values of a parameter follow each other
 			param, key = entry.Param, x.Hash.Param(typeName, entry.Param)
+			r.addParam(key, PresenceBit(x.Extractor.Ordinal(typeName, param)))
 		}
-		r.Marks = append(r.Marks, key)
 		switch v := entry.Value.(type) {
 		case store.Token:
 			x.addToken(&r, key, entry.Param, v)
@@ -214,6 +218,16 @@ func (r *Rows) reserve(values []store.IndexValue) {
 		}
 	}
 	r.tokens, r.texts, r.Marks = make([]tokenRow, 0, tokens), make([]textRow, 0, texts), make([]int64, 0, len(values)+2*tokens)
+}
+
+// addParam adds a parameter of the record. bit is its PresenceBit.
+func (r *Rows) addParam(key, bit int64) {
+	r.Present |= bit
+	if bit != 0 && !r.hasWide {
+		r.keys = append(r.keys, key)
+		return
+	}
+	r.Marks = append(r.Marks, key)
 }
 
 func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
@@ -323,7 +337,9 @@ func (r *Rows) Sum() int64 {
 			_, _ = sum.Write(buffer)
 		}
 	}
-	number(r.Marks...)
+	marks := slices.Concat(r.Marks, r.keys)
+	sortUnique(&marks, cmp.Compare)
+	number(marks...)
 	for _, t := range r.tokens {
 		number(1, t.sys, t.key, t.code)
 	}

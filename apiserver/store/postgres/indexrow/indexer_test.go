@@ -1,6 +1,8 @@
 package indexrow
 
 import (
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,6 +49,10 @@ func (extractor) Labels(string, []store.IndexValue) store.Labels {
 
 func (extractor) IsFacet(param string) bool { return param == "gender" }
 
+func (extractor) Ordinal(_, param string) int {
+	return slices.Index([]string{"birthdate", "family"}, param)
+}
+
 func TestRowsOfEachKind(t *testing.T) {
 	x := indexerOf(t,
 		store.IndexValue{Param: "identifier", Value: store.Token{System: "s", Code: "1"}},
@@ -71,6 +77,36 @@ func TestRowsOfEachKind(t *testing.T) {
 	}
 	if again := x.Rows("Patient", store.Body{}); again.Sum() != rows.Sum() {
 		t.Errorf("checksum of the same record: %d, then %d", rows.Sum(), again.Sum())
+	}
+}
+
+// TestPresence shows that each parameter with a number has a bit in present, also one whose value has
+// nothing to compare.
+func TestPresence(t *testing.T) {
+	for param, want := range map[string]int64{"birthdate": 1, "family": 2, "name": 0} {
+		x := indexerOf(t, store.IndexValue{Param: param})
+		if got := x.Rows("Patient", store.Body{}).Present; got != want {
+			t.Errorf("present of a record with %s is %b, want %b", param, got, want)
+		}
+	}
+	x := indexerOf(t, store.IndexValue{Param: "family"}, store.IndexValue{Param: "name"})
+	family, name := x.Hash.Param("Patient", "family"), x.Hash.Param("Patient", "name")
+	now := x.Rows("Patient", store.Body{})
+	x.HasWideTexts = func() bool { return true }
+	before := x.Rows("Patient", store.Body{})
+	if got, want := now.Marks, []int64{name}; !slices.Equal(got, want) {
+		t.Errorf("marks are %v, want the key of the parameter without a bit, %v", got, want)
+	}
+	if got := before.Marks; len(got) != 2 || !slices.Contains(got, family) || !slices.Contains(got, name) {
+		t.Errorf("marks that earlier releases read are %v, want the keys of both parameters, %d and %d", got, family, name)
+	}
+	if now.Sum() != before.Sum() || now.Present != before.Present {
+		t.Errorf("checksum and bits are %d and %b, but %d and %b while earlier releases read the record", now.Sum(), now.Present, before.Sum(), before.Present)
+	}
+	for ordinal, want := range map[int]int64{-1: 0, 0: 1, 62: 1 << 62, 63: math.MinInt64, 64: 0} {
+		if got := PresenceBit(ordinal); got != want {
+			t.Errorf("bit of the parameter %d: %x, want %x", ordinal, got, want)
+		}
 	}
 }
 

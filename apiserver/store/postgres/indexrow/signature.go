@@ -47,6 +47,16 @@ func (h Hasher) FacetSignature(key int64, code string) Signature {
 	return at(mark).With(at(mark >> 32))
 }
 
+// PresenceBit returns the bit of a parameter in the column present, which is in the same index as the
+// signature, or 0 if the parameter has none. ordinal is that of store.Extractor. Unlike signatures,
+// each bit is exact. Rows.Sum does not cover them either.
+func PresenceBit(ordinal int) int64 {
+	if ordinal < 0 || ordinal >= 64 {
+		return 0
+	}
+	return 1 << ordinal
+}
+
 // spread returns a hash of a number in which each bit depends on all bits of the number. It is the
 // last step of SplitMix64 (Steele, Lea and Flood, 2014).
 func spread(n uint64) uint64 {

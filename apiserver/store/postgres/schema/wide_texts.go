@@ -90,7 +90,7 @@ func createIndexOfSignatures(ctx context.Context, conn *pgx.Conn) error {
 	if err := conn.QueryRow(ctx, find).Scan(&exists, &isValid); err != nil || isValid {
 		return err
 	}
-	statements := []string{`CREATE UNIQUE INDEX CONCURRENTLY res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2, sig3)`}
+	statements := []string{`CREATE UNIQUE INDEX CONCURRENTLY res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2, sig3, present)`}
 	if exists {
 		statements = append([]string{`DROP INDEX CONCURRENTLY res_created`}, statements...)
 	}

@@ -3,7 +3,6 @@ package sqlplan
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -54,7 +53,7 @@ const (
 	classPeriod
 	classPoint
 	classUpdated
-	classMissing
+	classPresence
 	classFacet
 )
 
@@ -118,42 +117,12 @@ func (c *compiler) accessPath(typeName string, condition store.Condition) *acces
 		return c.chainPath(typeName, condition)
 	case store.ReferredBy:
 		return c.referredByPath(typeName, condition)
-	case store.Not:
-		if present, ok := condition.Condition.(store.Present); ok {
-			return c.missingPath(typeName, present.Param)
+	default:
+		if param, isPresent, ok := presenceOf(condition); ok {
+			return c.presencePath(typeName, param, isPresent)
 		}
-		return nil
-	default: // Present
 		return nil
 	}
-}
-
-// maxPresentEntries is the number of index entries of a parameter from which on the records without
-// the parameter are not listed.
-const maxPresentEntries = 250_000
-
-// missingPath returns the path of records without a parameter: all records but those with an index
-// entry of it. The list is short if most records have the parameter. If there are maxPresentEntries
-// entries or more, the list has all records of the type, so that it is too long. References have no
-// index by parameter alone, so the list does not exclude records with a reference, and each candidate
-// is tested.
-func (c *compiler) missingPath(typeName, param string) *accessPath {
-	return &accessPath{sizeClass: classMissing, list: func() (string, error) {
-		present, key := c.name("have"), c.key(typeName, param)
-		tables := make([]string, 0, 4)
-		for _, table := range []string{"ix_tok", "ix_date", "ix_pos"} {
-			tables = append(tables, "SELECT x.rid FROM "+table+" x WHERE x.site = $1 AND x.key = "+key)
-		}
-		if c.hasWideTexts {
-			tables = append(tables, "SELECT x.rid FROM ix_str x WHERE x.site = $1 AND x.key = "+key)
-		} else {
-			tables = append(tables, "SELECT x.rid FROM ix_text x WHERE x.site = $1 AND "+c.anyTextKey(typeName, param))
-		}
-		limit := strconv.Itoa(maxPresentEntries)
-		c.with = append(c.with, present+" AS MATERIALIZED (SELECT rid FROM ("+strings.Join(tables, " UNION ALL ")+") l LIMIT "+limit+")")
-		return "SELECT x.rid FROM res x WHERE x.site = $1 AND x.typ = " + c.Arg(typeName) + " AND NOT x.deleted AND ((SELECT count(*) FROM " + present + ") = " + limit +
-			" OR x.rid NOT IN (SELECT rid FROM " + present + "))", nil
-	}}
 }
 
 // exactTextPath returns the path of a condition on original texts, which uses the index of folded
@@ -360,14 +329,14 @@ func (c *compiler) matchingRows(typeName string, condition store.Condition, path
 }
 
 // relatedPath is like accessPath, but for records other than the matches, to which c.facets does
-// not apply. It also returns nil for a path of classMissing.
+// not apply. It also returns nil for a path of classPresence.
 func (c *compiler) relatedPath(typeName string, condition store.Condition) *accessPath {
 	facets := c.facets
 	c.facets = facetBits{}
 	defer func() { c.facets = facets }()
 	path := c.accessPath(typeName, condition)
-	if path != nil && path.sizeClass == classMissing {
-		return nil // a list of related records has no limit, and most may lack the parameter
+	if path != nil && path.sizeClass == classPresence {
+		return nil // a list of related records has no limit, and most may be in it
 	}
 	return path
 }

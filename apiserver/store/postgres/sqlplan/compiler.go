@@ -176,7 +176,7 @@ func (c *compiler) testOwn(n candidate, condition store.Condition) string {
 	case store.UpdatedIn:
 		return c.updatedIn(n.column("upd"), condition)
 	case store.Present:
-		return c.key(n.typ, condition.Param) + " = ANY(" + n.column("marks") + ")"
+		return c.testPresent(n, condition.Param)
 	case store.TokenIs:
 		return c.testToken(n, condition)
 	case store.PairIs:

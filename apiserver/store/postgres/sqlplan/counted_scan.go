@@ -82,7 +82,7 @@ func (p *planner) countedIntersection(guards []string) (string, error) {
 			into, path = &others, p.accessPath(p.typeName, not.Condition)
 		}
 		isExcluded := into == &others
-		if path == nil || path.list == nil || path.sizeClass == classMissing || isExcluded && !path.isExact {
+		if path == nil || path.list == nil || path.sizeClass == classPresence || isExcluded && !path.isExact {
 			rest.predicates = append(rest.predicates, part)
 			continue
 		}

@@ -34,6 +34,7 @@ type Index struct {
 // Extractor is the part of store.Extractor on which plans depend.
 type Extractor interface {
 	IsFacet(param string) bool
+	Ordinal(recordType, param string) int
 	Fold(original string) string
 	Parts(recordType, param string) []string
 }

@@ -58,6 +58,9 @@ type extractor struct{}
 func (extractor) IsFacet(param string) bool     { return param == "gender" }
 func (extractor) Fold(original string) string   { return strings.ToLower(original) }
 func (extractor) Parts(string, string) []string { return nil }
+func (extractor) Ordinal(_, param string) int {
+	return slices.Index([]string{"birthdate", "phone"}, param)
+}
 
 func testIndex(t *testing.T, of *database) *Index {
 	t.Helper()
@@ -110,7 +113,10 @@ func TestPlans(t *testing.T) {
 		{name: "two conditions", query: store.Query{Where: store.All{smith, since90}}, has: []string{"few1", "some2", "few3"}, lists: 2},
 		{name: "at most four lists", query: store.Query{Where: store.All{smith, since90, code("identifier", "1"), code("other", "1"), code("another", "1")}}, without: []string{"few10"}, lists: maxMaterializedLists},
 		{name: "a facet filters index rows", query: store.Query{Where: store.All{smith, code("gender", "female")}}, has: []string{"x.facets &", "= ANY(r.marks)"}, lists: 2},
-		{name: "presence", query: store.Query{Where: store.Present{Param: "family"}}, has: []string{"= ANY(r.marks)"}, without: []string{"few", "ix_"}},
+		{name: "presence without a bit", query: store.Query{Where: store.Present{Param: "family"}}, has: []string{"= ANY(r.marks)"}, without: []string{"few", "ix_"}},
+		{name: "presence", query: store.Query{Where: store.Present{Param: "phone"}}, has: []string{"(x.present & $4) <> 0) l LIMIT", "(x.present & $7) <> 0 ORDER BY x.rid", "(r.present & $10) <> 0"}, without: []string{"ix_"}, lists: 1},
+		{name: "absence", query: store.Query{Where: store.Not{Condition: store.Present{Param: "phone"}}}, has: []string{"NOT x.deleted AND (x.present & $4) = 0) l LIMIT", "NOT x.deleted ORDER BY x.rid"}, without: []string{"ix_"}, lists: 1},
+		{name: "presence in the order of a parameter", query: store.Query{Where: store.Present{Param: "phone"}, Sort: lastName}, has: []string{"few1", "(r.present & "}, lists: 1},
 		{name: "in the order of a parameter", query: store.Query{Sort: lastName}, has: []string{"FROM ix_text x", "(x.facets & $3) = $3", "ORDER BY d.val ASC", "AND NOT (r.vals LIKE"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -44,20 +44,30 @@ func (c *compiler) signatures(typeName string, condition store.Condition) (all [
 	return all, len(all) > 0 && len(all) <= maxSignatures
 }
 
-// signatureTest returns the test whether the signature of a row of res, named x, is that of a
-// record that may meet all predicates. It returns "" if no predicate on texts has a signature. The
-// test is false for tombstones, whose signature is empty.
+// signatureTest returns the test whether the index of signatures shows that a row of res, named x, may
+// meet all predicates: by its signature, and by the parameters that it has. It returns "" if there are
+// only facets. The test is false for tombstones, whose signature is empty.
 func (p *planner) signatureTest() string {
 	var ofAll indexrow.Signature
 	var alternatives [][]indexrow.Signature
-	hasText := false
+	var tests []string
+	suffices := false
 	for _, part := range p.predicates {
+		if param, isPresent, ok := presenceOf(part.condition); ok {
+			if bit := p.presenceBit(p.typeName, param); bit != 0 {
+				tests, suffices = append(tests, p.hasPresence("x", bit, isPresent)), true
+				if !isPresent { // as a tombstone does
+					tests = append(tests, "NOT x.deleted")
+				}
+			}
+			continue
+		}
 		all, ok := p.signatures(p.typeName, part.condition)
 		if !ok {
 			continue
 		}
 		if _, isFacet := part.condition.(store.TokenIs); !isFacet {
-			hasText = true
+			suffices = true
 		}
 		if len(all) == 1 {
 			ofAll = ofAll.With(all[0])
@@ -65,10 +75,9 @@ func (p *planner) signatureTest() string {
 			alternatives = append(alternatives, all)
 		}
 	}
-	if !hasText {
+	if !suffices {
 		return ""
 	}
-	var tests []string
 	if ofAll != (indexrow.Signature{}) {
 		tests = append(tests, p.hasSignature("x", ofAll))
 	}

@@ -12,7 +12,8 @@ ALTER TABLE res
   ADD COLUMN sig    int8  NOT NULL DEFAULT 0,   -- with sig2 and sig3, a Bloom filter of the beginnings of texts and of facets
   ADD COLUMN sig2   int8  NOT NULL DEFAULT 0,
   ADD COLUMN sig3   int8  NOT NULL DEFAULT 0,
-  ADD COLUMN packed int4;                       -- low half of the ixsum that vals and the rows of ix_text were written with
+  ADD COLUMN present int8 NOT NULL DEFAULT 0,   -- a bit for each parameter that has a value
+  ADD COLUMN packed int4;                       -- low half of the ixsum that vals, present and the rows of ix_text were written with
 
 -- Nothing is planned by these values.
 ALTER TABLE res ALTER vals SET STATISTICS 0;
@@ -63,6 +64,7 @@ BEGIN
   NEW.sig := 0;
   NEW.sig2 := 0;
   NEW.sig3 := 0;
+  NEW.present := 0;
   NEW.packed := NULL;
   IF NOT NEW.deleted THEN
     -- A deletion of a row that exists must wait for this transaction, so the row is locked.
@@ -88,7 +90,7 @@ BEGIN
     DROP TABLE ix_str, unpacked;
     -- schema.DropWideTexts replaces this index where there are sites.
     ALTER TABLE res DROP CONSTRAINT res_site_typ_rid_deleted_key;
-    CREATE UNIQUE INDEX res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2, sig3);
+    CREATE UNIQUE INDEX res_created ON res (site, typ, rid) INCLUDE (deleted, sig, sig2, sig3, present);
     UPDATE requirement SET oldest_server = GREATEST(oldest_server, 2);
   END IF;
 END $$;
@@ -110,6 +112,6 @@ DROP TRIGGER IF EXISTS unpacked_delete ON res;
 DROP FUNCTION IF EXISTS unpack_texts;
 DROP STATISTICS res_types;
 DROP TABLE ix_text;
-ALTER TABLE res DROP COLUMN vals, DROP COLUMN sig, DROP COLUMN sig2, DROP COLUMN sig3, DROP COLUMN packed;
+ALTER TABLE res DROP COLUMN vals, DROP COLUMN sig, DROP COLUMN sig2, DROP COLUMN sig3, DROP COLUMN present, DROP COLUMN packed;
 ALTER TABLE sites DROP COLUMN layout;
 ALTER TABLE requirement DROP COLUMN texts_until;

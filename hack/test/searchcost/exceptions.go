@@ -28,9 +28,9 @@ type exception struct {
 var exceptions = []exception{
 	{"total", func(q Query) bool { return q.values.Get("_total") != "none" }, 8},
 	{"`:contains`", func(q Query) bool { return q.hasModifier("contains") }, 8},
-	{"`:missing`", func(q Query) bool { return q.hasModifier("missing") }, 8},
+	{"`:missing`", func(q Query) bool { return q.hasModifier("missing") }, 4},
 	{"chain, `_has`", Query.isRelated, 2},
-	{"sorted", func(q Query) bool { return q.values.Has("_sort") }, 8},
+	{"sorted", func(q Query) bool { return q.values.Has("_sort") }, 5},
 	{"several filters", func(q Query) bool { return q.filters() > 1 }, 8},
 }
 

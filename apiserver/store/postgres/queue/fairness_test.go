@@ -89,11 +89,15 @@ func TestManyPending(t *testing.T) {
 			return err
 		},
 	} {
-		began := time.Now()
-		if err := ask(); err != nil {
-			t.Errorf("%s: %v", what, err)
+		took := time.Hour
+		for range 3 { // other work on the machine may delay one of them
+			began := time.Now()
+			if err := ask(); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			took = min(took, time.Since(began))
 		}
-		if took := time.Since(began); took > 500*time.Millisecond {
+		if took > 500*time.Millisecond {
 			t.Errorf("%s took %s", what, took)
 		}
 	}

@@ -13,20 +13,25 @@ import (
 type queryBudget struct {
 	ctx      context.Context
 	deadline time.Time
-	steps    int
-	over     bool
+	// steps is the number of steps. The clock is checked when it reaches nextCheck.
+	steps, nextCheck int
+	over             bool
 }
 
 // stepsPerCheck is the number of steps between checks of the clock.
 const stepsPerCheck = 1024
 
 func newQueryBudget(ctx context.Context, timeout time.Duration) *queryBudget {
-	return &queryBudget{ctx: ctx, deadline: time.Now().Add(timeout)}
+	return &queryBudget{ctx: ctx, deadline: time.Now().Add(timeout), nextCheck: stepsPerCheck}
 }
 
 // exceeded counts a step and reports whether the query must end.
-func (w *queryBudget) exceeded() bool {
-	if w.steps++; w.steps%stepsPerCheck == 0 && !w.over {
+func (w *queryBudget) exceeded() bool { return w.exceededBy(1) }
+
+// exceededBy is exceeded for n steps at once.
+func (w *queryBudget) exceededBy(n int) bool {
+	if w.steps += n; w.steps >= w.nextCheck && !w.over {
+		w.nextCheck = w.steps + stepsPerCheck
 		w.over = w.ctx.Err() != nil || time.Now().After(w.deadline)
 	}
 	return w.over

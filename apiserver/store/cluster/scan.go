@@ -14,11 +14,11 @@ import (
 
 // candidates returns a superset of the records that match a filter, each once, and the function
 // that reports whether one of them matches.
-func (t *typeIndex) candidates(f filter) (entries iter.Seq[*indexedRecord], check func(*indexedRecord) bool) {
+func (t *typeIndex) candidates(f filter, w *queryBudget) (entries iter.Seq[*indexedRecord], check func(*indexedRecord) bool) {
 	if !t.isSelective(f) {
 		return t.created.Scan, f.matches
 	}
-	return slices.Values(f.sortedCandidates()), f.recheckOrAll()
+	return slices.Values(f.sortedCandidates(w)), f.recheckOrAll()
 }
 
 // isSelective reports whether a filter has at most half as many candidates as the type has records.
@@ -27,11 +27,15 @@ func (t *typeIndex) isSelective(f filter) bool {
 	return f.candidates != nil && f.maxCandidates <= t.created.Len()/2
 }
 
-// sortedCandidates returns the candidates of a filter, each once, in the order of creation.
-func (f filter) sortedCandidates() []*indexedRecord {
+// sortedCandidates returns the candidates of a filter, each once, in the order of creation. It returns
+// none if the query must end.
+func (f filter) sortedCandidates(w *queryBudget) []*indexedRecord {
 	list := f.candidates()
 	if f.sorted {
 		return list
+	}
+	if w.exceededBy(len(list)) {
+		return nil
 	}
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b *indexedRecord) int {
@@ -74,7 +78,7 @@ func (t *typeIndex) planOrderedScan(o order.Order, f filter, after *order.Place,
 			check = f.recheckOrAll()
 		}
 	case t.isSelective(f) && o.ByCreation():
-		list := f.sortedCandidates()
+		list := f.sortedCandidates(budget)
 		r.length, r.limit = t.byLabels.visible(f, len(list)), &scanLimit{budget, math.MaxInt}
 		r.entries = r.limit.matches(scanList(list, o[0].Descending, asPivot(after)), f.recheckOrAll())
 		return r, true

@@ -191,7 +191,7 @@ func (c *compiler) count(scans []typeScan) int64 {
 // matching yields the records that match, in any order.
 func (c *compiler) matching(s typeScan) iter.Seq[*indexedRecord] {
 	return func(yield func(*indexedRecord) bool) {
-		candidates, check := s.types.candidates(s.filter)
+		candidates, check := s.types.candidates(s.filter, c.budget)
 		for e := range candidates {
 			if c.budget.exceeded() || check(e) && !yield(e) {
 				return

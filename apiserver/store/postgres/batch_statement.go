@@ -108,7 +108,8 @@ func (s *Store) insertRecords(st *sqlplan.Statement, creates []*pendingWrite) st
 }
 
 // updateRecords returns the CTE upd, which replaces rows of res that are in the state on which their
-// writes were decided. A tombstone keeps labelled, labels and links of the version before it.
+// writes were decided. A tombstone keeps labelled, labels and links of the version before it, and has no
+// packed (packedColumn).
 func (s *Store) updateRecords(st *sqlplan.Statement, updates []*pendingWrite) string {
 	rids, versions, after, metadata := make([]int64, len(updates)), make([]int64, len(updates)), make([]int64, len(updates)), make([][]byte, len(updates))
 	for i, w := range updates {
@@ -116,7 +117,7 @@ func (s *Store) updateRecords(st *sqlplan.Statement, updates []*pendingWrite) st
 	}
 	columns := s.batchColumns(updates)
 	return "upd AS (UPDATE res x SET (rid, upd, deleted, ver, ixsum, method, marks, labelled, labels, links, vals, sig, sig2, sig3, present, packed, claims, body, metadata) = (CASE WHEN u.low < 0 THEN x.rid ELSE " +
-		ridOf("GREATEST(c.ms, u.after)", "u.low") + " END, GREATEST(c.ms, u.after), u.deleted, u.ver, u.ixsum, u.method, " + columns.hashesOr(st, "x") + ", u.vals, u.sig, u.sig2, u.sig3, u.present, u.labelled, NULL, u.body, u.metadata) FROM c CROSS JOIN unnest(" +
+		ridOf("GREATEST(c.ms, u.after)", "u.low") + " END, GREATEST(c.ms, u.after), u.deleted, u.ver, u.ixsum, u.method, " + columns.hashesOr(st, "x") + ", u.vals, u.sig, u.sig2, u.sig3, u.present, CASE WHEN u.deleted THEN NULL ELSE u.labelled END, NULL, u.body, u.metadata) FROM c CROSS JOIN unnest(" +
 		st.Arg(rids) + "::int8[], " + st.Arg(versions) + "::int8[], " + st.Arg(after) + "::int8[], " + st.Arg(metadata) + "::bytea[], " + columns.unnested(st) +
 		") u(was_rid, was_ver, after, was_metadata, " + versionNames + ") WHERE x.site = $1 AND x.self = u.self AND x.rid + 0 = u.was_rid AND x.ver = u.was_ver" +
 		" AND x.metadata IS NOT DISTINCT FROM u.was_metadata RETURNING x.self, x.rid, x.upd)"

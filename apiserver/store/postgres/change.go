@@ -108,7 +108,7 @@ func updateRecord(st *sqlplan.Statement, current, next *state, ix *indexrow.Rows
 	set := strings.Join([]string{
 		"rid = (SELECT rid FROM t)", "ver = " + st.Arg(next.version), "upd = (SELECT upd FROM t)", "ixsum = " + st.Arg(next.sum),
 		"method = " + st.Arg(methodNumber(next.method)), "deleted = " + st.Arg(next.deleted), "marks = " + st.Arg(nonNil(ix.Marks)),
-		"vals = " + st.Arg(nonNilBytes(ix.Vals)), "sig = " + st.Arg(ix.Signature[0]), "sig2 = " + st.Arg(ix.Signature[1]), "sig3 = " + st.Arg(ix.Signature[2]), "present = " + st.Arg(ix.Present), "packed = " + st.Arg(indexrow.LabelledColumn(next.sum)),
+		"vals = " + st.Arg(nonNilBytes(ix.Vals)), "sig = " + st.Arg(ix.Signature[0]), "sig2 = " + st.Arg(ix.Signature[1]), "sig3 = " + st.Arg(ix.Signature[2]), "present = " + st.Arg(ix.Present), "packed = " + st.Arg(packedColumn(next)),
 		"claims = " + st.Arg(packClaims(next.claims)), "body = " + st.Arg(body),
 	}, ", ")
 	if !next.deleted { // a tombstone keeps the labels and links of the version before it
@@ -151,6 +151,16 @@ func spelling(at *state) *string {
 		return nil
 	}
 	return &at.key.ID
+}
+
+// packedColumn returns the column packed. It is nil for a tombstone, which has no rows in ix_text. So if
+// an earlier release creates the record again with the same ixsum, it does not count as packed.
+func packedColumn(at *state) *int32 {
+	if at.deleted {
+		return nil
+	}
+	packed := indexrow.LabelledColumn(at.sum)
+	return &packed
 }
 
 func nonNil(marks []int64) []int64 {

@@ -40,7 +40,7 @@ func recordRow(site int32, at *state, rows *indexrow.Rows, labels versionLabels)
 	}
 	return []any{
 		site, at.key.Type, at.id, spelling(at), at.rid, at.self, at.version, at.updated.UnixMilli(), at.sum, methodNumber(at.method), at.deleted,
-		nonNil(rows.Marks), labelled, labels.labels, labels.links, nonNilBytes(rows.Vals), rows.Signature[0], rows.Signature[1], rows.Signature[2], rows.Present, indexrow.LabelledColumn(at.sum), packClaims(at.claims), packState(at), at.metadata.pack(),
+		nonNil(rows.Marks), labelled, labels.labels, labels.links, nonNilBytes(rows.Vals), rows.Signature[0], rows.Signature[1], rows.Signature[2], rows.Present, packedColumn(at), packClaims(at.claims), packState(at), at.metadata.pack(),
 	}
 }
 

@@ -3,11 +3,14 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -174,6 +177,87 @@ func TestUpgradeOfTexts(t *testing.T) {
 	writeAll(t, stale, named("d", "brown"), named("e", "brown"))
 	if n := found(site, "brown") + 10*found(site, "smith"); n != 12 {
 		t.Errorf("records by two texts: %d, want 2 and 1", n)
+	}
+}
+
+// presence is what a site finds by the presence and by the absence of code.
+type presence struct{ Present, Absent []string }
+
+func presenceIn(t *testing.T, site *postgres.Store) (found presence) {
+	t.Helper()
+	ids := func(where store.Condition) (ids []string) {
+		page, err := site.Search(t.Context(), store.Query{Types: []string{patient}, Where: where, Sort: []store.Sort{{Field: store.SortCreated, Descending: true}}, Count: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			ids = append(ids, r.Key.ID)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	code := store.Present{Param: "code"}
+	return presence{ids(code), ids(store.Not{Condition: code})}
+}
+
+// endUpgrade drops what earlier releases read.
+func endUpgrade(t *testing.T, pool *pgxpool.Pool, site *postgres.Store) {
+	t.Helper()
+	site.SetRenewPause(0)
+	for _, want := range []postgres.Renewal{postgres.Waiting, postgres.Current} {
+		if state, err := site.Renew(t.Context(), 1, func(postgres.Reindexed) {}); err != nil || state != want {
+			t.Fatalf("renewed: %v, %v, want %v", state, err, want)
+		}
+		if _, err := pool.Exec(t.Context(), `UPDATE requirement SET texts_until = now()`); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPresenceAfterUpgrade searches by presence when the upgrade has ended, also by a server that does
+// not know that. An earlier release has deleted a record without texts, and has created a record again
+// that this release had deleted.
+func TestPresenceAfterUpgrade(t *testing.T) {
+	t.Parallel()
+	key := uuid.NewString()
+	pool := upgraded(t, key)
+	execute := func(sql string) {
+		t.Helper()
+		if _, err := pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const body = `{"Tokens":{"code":[{"System":"s","Code":"1"}]},"Salt":%d}`
+	coded := func(id string) store.Op {
+		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: fmt.Appendf(nil, body, id[0])}}
+	}
+	other := store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "other"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"smith","Original":"smith"}]}}`)}}
+	site, stale := open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
+	writeAll(t, site, coded("alive"), coded("deleted"), coded("recreated"), other)
+	execute(`DELETE FROM ix_tok WHERE rid = (SELECT rid FROM res WHERE id = 'deleted');
+		UPDATE res SET ver = ver + 1, deleted = true, marks = '{}', body = '\x00' WHERE id = 'deleted';
+		CREATE TABLE earlier AS SELECT * FROM res WHERE id = 'recreated';
+		CREATE TABLE earlier_tok AS SELECT * FROM ix_tok WHERE rid IN (SELECT rid FROM earlier)`)
+	writeAll(t, site, store.Op{Kind: store.Delete, Key: store.Key{Type: patient, ID: "recreated"}})
+	execute(`UPDATE res r SET ver = r.ver + 1, deleted = false, ixsum = e.ixsum, marks = e.marks, labelled = e.labelled, labels = e.labels, links = e.links, body = e.body
+			FROM earlier e WHERE r.self = e.self;
+		INSERT INTO ix_tok SELECT * FROM earlier_tok`)
+	want := presence{[]string{"alive", "recreated"}, []string{"other"}}
+	if diff := cmp.Diff(want, presenceIn(t, site)); diff != "" {
+		t.Errorf("found during the upgrade (-want +got):\n%s", diff)
+	}
+	endUpgrade(t, pool, site)
+	writeAll(t, site, coded("since"))
+	want.Present = []string{"alive", "recreated", "since"}
+	for name, s := range map[string]*postgres.Store{"site": site, "stale": stale} {
+		for _, limit := range []int{0, 1} { // as lists, and by a scan
+			if limit > 0 {
+				s.SetPlanLimits(limit, limit, limit)
+			}
+			if diff := cmp.Diff(want, presenceIn(t, s)); diff != "" {
+				t.Errorf("%s, limit %d: found after the upgrade (-want +got):\n%s", name, limit, diff)
+			}
+		}
 	}
 }
 

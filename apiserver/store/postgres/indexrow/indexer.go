@@ -366,7 +366,7 @@ func (r *Rows) Sum() int64 {
 }
 
 // Without returns the rows of the index tables that other does not have. The result has no Marks,
-// Vals, Signature, Paths, Labels or Links.
+// Vals, Signature, Present, Paths, Labels or Links.
 func (r *Rows) Without(other *Rows) Rows {
 	return Rows{
 		tokens:     missing(r.tokens, other.tokens),

@@ -328,17 +328,12 @@ func (c *compiler) matchingRows(typeName string, condition store.Condition, path
 		"(SELECT * FROM res x WHERE x.site = $1 AND x.typ = " + c.Arg(typeName) + " AND x.rid = " + i + "d.rid LIMIT 1) " + row + " WHERE " + where + ")", nil
 }
 
-// relatedPath is like accessPath, but for records other than the matches, to which c.facets does
-// not apply. It also returns nil for a path of classPresence.
+// relatedPath is like accessPath, but for records other than the matches. c.facets does not apply to them.
 func (c *compiler) relatedPath(typeName string, condition store.Condition) *accessPath {
-	facets := c.facets
-	c.facets = facetBits{}
-	defer func() { c.facets = facets }()
-	path := c.accessPath(typeName, condition)
-	if path != nil && path.sizeClass == classPresence {
-		return nil // a list of related records has no limit, and most may be in it
-	}
-	return path
+	facets, isRelated := c.facets, c.isRelated
+	c.facets, c.isRelated = facetBits{}, true
+	defer func() { c.facets, c.isRelated = facets, isRelated }()
+	return c.accessPath(typeName, condition)
 }
 
 func (c *compiler) chainPath(typeName string, condition store.Chain) *accessPath {

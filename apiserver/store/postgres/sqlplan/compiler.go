@@ -33,6 +33,8 @@ type compiler struct {
 	names    int
 	// facets are the facets that all matches have.
 	facets facetBits
+	// isRelated reports whether access paths are those of records other than the matches.
+	isRelated bool
 }
 
 // facetBits are facets as bits of the column facets: those of ix_date and ix_str (indexrow.FacetBit) in

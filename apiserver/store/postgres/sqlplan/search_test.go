@@ -114,9 +114,10 @@ func TestPlans(t *testing.T) {
 		{name: "at most four lists", query: store.Query{Where: store.All{smith, since90, code("identifier", "1"), code("other", "1"), code("another", "1")}}, without: []string{"few10"}, lists: maxMaterializedLists},
 		{name: "a facet filters index rows", query: store.Query{Where: store.All{smith, code("gender", "female")}}, has: []string{"x.facets &", "= ANY(r.marks)"}, lists: 2},
 		{name: "presence without a bit", query: store.Query{Where: store.Present{Param: "family"}}, has: []string{"= ANY(r.marks)"}, without: []string{"few", "ix_"}},
-		{name: "presence", query: store.Query{Where: store.Present{Param: "phone"}}, has: []string{"(x.present & $4) <> 0) l LIMIT", "(x.present & $7) <> 0 ORDER BY x.rid", "(r.present & $10) <> 0"}, without: []string{"ix_"}, lists: 1},
-		{name: "absence", query: store.Query{Where: store.Not{Condition: store.Present{Param: "phone"}}}, has: []string{"NOT x.deleted AND (x.present & $4) = 0) l LIMIT", "NOT x.deleted ORDER BY x.rid"}, without: []string{"ix_"}, lists: 1},
+		{name: "presence", query: store.Query{Where: store.Present{Param: "phone"}}, has: []string{"(x.present & $4) <> 0) l LIMIT", "NOT x.deleted AND (x.present & $7) <> 0 ORDER BY x.rid", "(r.present & $10) <> 0"}, without: []string{"ix_"}, lists: 1},
+		{name: "absence", query: store.Query{Where: store.Not{Condition: store.Present{Param: "phone"}}}, has: []string{"NOT x.deleted AND (x.present & $4) = 0) l LIMIT", "NOT x.deleted AND (x.present & $7) = 0 ORDER BY x.rid"}, without: []string{"ix_"}, lists: 1},
 		{name: "presence in the order of a parameter", query: store.Query{Where: store.Present{Param: "phone"}, Sort: lastName}, has: []string{"few1", "(r.present & "}, lists: 1},
+		{name: "short lists are tested before all else", query: store.Query{Where: store.All{smith, since90, store.Not{Condition: code("identifier", "1")}}, Sort: lastName}, has: []string{"d.rid IN (SELECT rid FROM some2) ELSE TRUE END AND CASE WHEN (SELECT count(*) FROM some5)"}, lists: 2},
 		{name: "in the order of a parameter", query: store.Query{Sort: lastName}, has: []string{"FROM ix_text x", "(x.facets & $3) = $3", "ORDER BY d.val ASC", "AND NOT (r.vals LIKE"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -46,7 +46,8 @@ func (c *compiler) signatures(typeName string, condition store.Condition) (all [
 
 // signatureTest returns the test whether the index of signatures shows that a row of res, named x, may
 // meet all predicates: by its signature, and by the parameters that it has. It returns "" if there are
-// only facets. The test is false for tombstones, whose signature is empty.
+// only facets. The test is false for tombstones: they have an empty signature, and are excluded where no
+// signature is tested.
 func (p *planner) signatureTest() string {
 	var ofAll indexrow.Signature
 	var alternatives [][]indexrow.Signature
@@ -55,10 +56,7 @@ func (p *planner) signatureTest() string {
 	for _, part := range p.predicates {
 		if param, isPresent, ok := presenceOf(part.condition); ok {
 			if bit := p.presenceBit(p.typeName, param); bit != 0 {
-				tests, suffices = append(tests, p.hasPresence("x", bit, isPresent)), true
-				if !isPresent { // as a tombstone does
-					tests = append(tests, "NOT x.deleted")
-				}
+				tests, suffices = append(tests, "NOT x.deleted", p.hasPresence("x", bit, isPresent)), true
 			}
 			continue
 		}

@@ -13,7 +13,7 @@ ALTER TABLE res
   ADD COLUMN sig2   int8  NOT NULL DEFAULT 0,
   ADD COLUMN sig3   int8  NOT NULL DEFAULT 0,
   ADD COLUMN present int8 NOT NULL DEFAULT 0,   -- a bit for each parameter that has a value
-  ADD COLUMN packed int4;                       -- low half of the ixsum that vals, present and the rows of ix_text were written with
+  ADD COLUMN packed int4;                       -- low half of the ixsum that vals, present and the rows of ix_text were written with; NULL for tombstones
 
 -- Nothing is planned by these values.
 ALTER TABLE res ALTER vals SET STATISTICS 0;
@@ -75,7 +75,7 @@ END $$;
 CREATE TRIGGER unpacked_insert BEFORE INSERT ON res FOR EACH ROW
   WHEN (NEW.packed IS NULL) EXECUTE FUNCTION unpack_texts();
 CREATE TRIGGER unpacked_update BEFORE UPDATE ON res FOR EACH ROW
-  WHEN (NEW.packed IS DISTINCT FROM (NEW.ixsum & 2147483647)::int4 OR NEW.deleted AND NEW.vals <> '') EXECUTE FUNCTION unpack_texts();
+  WHEN (CASE WHEN NEW.deleted THEN NEW.vals <> '' OR NEW.present <> 0 ELSE NEW.packed IS DISTINCT FROM (NEW.ixsum & 2147483647)::int4 END) EXECUTE FUNCTION unpack_texts();
 CREATE TRIGGER unpacked_delete AFTER DELETE ON res FOR EACH ROW
   WHEN (OLD.vals <> '') EXECUTE FUNCTION unpack_texts();
 

@@ -219,6 +219,11 @@ func endUpgrade(t *testing.T, pool *pgxpool.Pool, site *postgres.Store) {
 // that this release had deleted.
 func TestPresenceAfterUpgrade(t *testing.T) {
 	t.Parallel()
+	t.Run("batches", func(t *testing.T) { testPresenceAfterUpgrade(t, (*postgres.Store).BatchEveryWrite) })
+	t.Run("single writes", func(t *testing.T) { testPresenceAfterUpgrade(t, func(*postgres.Store) {}) })
+}
+
+func testPresenceAfterUpgrade(t *testing.T, prepare func(*postgres.Store)) {
 	key := uuid.NewString()
 	pool := upgraded(t, key)
 	execute := func(sql string) {
@@ -233,6 +238,7 @@ func TestPresenceAfterUpgrade(t *testing.T) {
 	}
 	other := store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "other"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"smith","Original":"smith"}]}}`)}}
 	site, stale := open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
+	prepare(site)
 	writeAll(t, site, coded("alive"), coded("deleted"), coded("recreated"), other)
 	execute(`DELETE FROM ix_tok WHERE rid = (SELECT rid FROM res WHERE id = 'deleted');
 		UPDATE res SET ver = ver + 1, deleted = true, marks = '{}', body = '\x00' WHERE id = 'deleted';

@@ -17,6 +17,11 @@ var _ = Describe("A controller that loses its Lease", func() {
 		apply(ctx, siteManifest, "clinic-lease", "lease", "lease", "Retain")
 		waitReady(ctx, "clinic-lease", "lease")
 		editor := editorOf(ctx, "clinic-lease", "lease")
+		for _, base := range paddock.URLs { // rights reach the servers a moment after the Site is Ready
+			Eventually(func() int {
+				return send(request{method: "GET", url: base + "/site/lease/fhir/patient", token: editor}).status
+			}).Within(10 * time.Second).ProbeEvery(50 * time.Millisecond).Should(Equal(http.StatusOK))
+		}
 		requests, stop := context.WithCancel(ctx)
 		DeferCleanup(stop)
 		served := 0 // to be read when failed is closed
@@ -46,7 +51,7 @@ var _ = Describe("A controller that loses its Lease", func() {
 		Expect(controller.Pid()).NotTo(Or(BeZero(), Equal(leader)))
 		stop()
 		for answer := range failed {
-			Fail(fmt.Sprintf("a write got %d: %s", answer.status, answer.body))
+			Fail(fmt.Sprintf("after %d writes, one got %d: %s", served, answer.status, answer.body))
 		}
 		Expect(served).To(BeNumerically(">", 20))
 	}, SpecTimeout(4*time.Minute))

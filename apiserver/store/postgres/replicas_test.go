@@ -362,14 +362,8 @@ func TestReplicaBehindUpgrade(t *testing.T) {
 	t.Parallel()
 	r := replicateMigrated(t, postgres.Waiting, func(uri, key string) { migrateFromWideTexts(t, uri, key) })
 	r.site.SetRenewPause(0)
-	execute := func(sql string) {
-		t.Helper()
-		if _, err := r.pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
 	writeOne(t, r.site, store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "one"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"smith","Original":"Smith"}]}}`)}})
-	execute(`UPDATE res SET packed = NULL, vals = ''`) // as an earlier release stores it
+	execute(t, r.pool, `UPDATE res SET packed = NULL, vals = ''`) // as an earlier release stores it
 	r.awaitReplica(t)
 	expect := func() {
 		t.Helper()
@@ -381,7 +375,7 @@ func TestReplicaBehindUpgrade(t *testing.T) {
 	expect()
 	r.pauseReplay(t)
 	r.renew(t, postgres.Waiting) // from here on the time for a rollback is counted
-	execute(`UPDATE requirement SET texts_until = now()`)
+	execute(t, r.pool, `UPDATE requirement SET texts_until = now()`)
 	r.renew(t, postgres.Current)
 	expect()
 	r.resumeReplay(t)

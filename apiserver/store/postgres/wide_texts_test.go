@@ -39,6 +39,14 @@ func upgraded(t *testing.T, siteKey string) *pgxpool.Pool {
 	return pool
 }
 
+// execute runs statements, as another release would.
+func execute(t *testing.T, pool *pgxpool.Pool, sql string) {
+	t.Helper()
+	if _, err := pool.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // migrateFromWideTexts migrates an empty database as a release without ix_text did, adds a site, and
 // migrates the database to the newest schema.
 func migrateFromWideTexts(t *testing.T, uri, siteKey string) {
@@ -79,12 +87,6 @@ func TestUpgradeOfTexts(t *testing.T) {
 	t.Parallel()
 	key := uuid.NewString()
 	pool := upgraded(t, key)
-	execute := func(sql string) {
-		t.Helper()
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
 	count := func(sql string) (n int) {
 		t.Helper()
 		if err := pool.QueryRow(t.Context(), sql).Scan(&n); err != nil {
@@ -108,7 +110,7 @@ func TestUpgradeOfTexts(t *testing.T) {
 		return len(page.Records)
 	}
 	writeAll(t, site, named("a", "smith"), named("b", "smith"), named("c", "smith"), named("d", "smith"))
-	execute(`UPDATE res SET packed = NULL, vals = ''`) // as an earlier release stores them
+	execute(t, pool, `UPDATE res SET packed = NULL, vals = ''`) // as an earlier release stores them
 	if n := count(`SELECT count(*) FROM ix_text`); n > 0 {
 		t.Errorf("%d rows of records that an earlier release wrote", n)
 	}
@@ -154,14 +156,14 @@ func TestUpgradeOfTexts(t *testing.T) {
 		time.Sleep(10 * time.Millisecond) // Postgres ends a session after its connection
 	}
 	renew(postgres.Waiting) // a rollback is possible
-	execute(`UPDATE requirement SET texts_until = now()`)
+	execute(t, pool, `UPDATE requirement SET texts_until = now()`)
 	// An earlier release that is in use again writes, and erases a site.
-	execute(`UPDATE res SET packed = NULL WHERE id = 'd'; INSERT INTO unpacked VALUES (1000000, 1)`)
+	execute(t, pool, `UPDATE res SET packed = NULL WHERE id = 'd'; INSERT INTO unpacked VALUES (1000000, 1)`)
 	renew(postgres.Waiting)
 	if n := count(`SELECT count(*) FROM requirement WHERE texts_until > now() + interval '6 days'`); n != 1 {
 		t.Error("the time for a rollback does not begin anew after a write of an earlier release")
 	}
-	execute(`UPDATE requirement SET texts_until = now()`)
+	execute(t, pool, `UPDATE requirement SET texts_until = now()`)
 	renew(postgres.Current)
 	if n := count(`SELECT count(to_regclass('ix_str')) + count(to_regclass('unpacked')) FROM sites`); n != 0 {
 		t.Error("the tables of earlier releases are still there")
@@ -208,9 +210,7 @@ func endUpgrade(t *testing.T, pool *pgxpool.Pool, site *postgres.Store) {
 		if state, err := site.Renew(t.Context(), 1, func(postgres.Reindexed) {}); err != nil || state != want {
 			t.Fatalf("renewed: %v, %v, want %v", state, err, want)
 		}
-		if _, err := pool.Exec(t.Context(), `UPDATE requirement SET texts_until = now()`); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, pool, `UPDATE requirement SET texts_until = now()`)
 	}
 }
 
@@ -226,12 +226,6 @@ func TestPresenceAfterUpgrade(t *testing.T) {
 func testPresenceAfterUpgrade(t *testing.T, prepare func(*postgres.Store)) {
 	key := uuid.NewString()
 	pool := upgraded(t, key)
-	execute := func(sql string) {
-		t.Helper()
-		if _, err := pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
 	const body = `{"Tokens":{"code":[{"System":"s","Code":"1"}]},"Salt":%d}`
 	coded := func(id string) store.Op {
 		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: fmt.Appendf(nil, body, id[0])}}
@@ -240,12 +234,12 @@ func testPresenceAfterUpgrade(t *testing.T, prepare func(*postgres.Store)) {
 	site, stale := open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
 	prepare(site)
 	writeAll(t, site, coded("alive"), coded("deleted"), coded("recreated"), other)
-	execute(`DELETE FROM ix_tok WHERE rid = (SELECT rid FROM res WHERE id = 'deleted');
+	execute(t, pool, `DELETE FROM ix_tok WHERE rid = (SELECT rid FROM res WHERE id = 'deleted');
 		UPDATE res SET ver = ver + 1, deleted = true, marks = '{}', body = '\x00' WHERE id = 'deleted';
 		CREATE TABLE earlier AS SELECT * FROM res WHERE id = 'recreated';
 		CREATE TABLE earlier_tok AS SELECT * FROM ix_tok WHERE rid IN (SELECT rid FROM earlier)`)
 	writeAll(t, site, store.Op{Kind: store.Delete, Key: store.Key{Type: patient, ID: "recreated"}})
-	execute(`UPDATE res r SET ver = r.ver + 1, deleted = false, ixsum = e.ixsum, marks = e.marks, labelled = e.labelled, labels = e.labels, links = e.links, body = e.body
+	execute(t, pool, `UPDATE res r SET ver = r.ver + 1, deleted = false, ixsum = e.ixsum, marks = e.marks, labelled = e.labelled, labels = e.labels, links = e.links, body = e.body
 			FROM earlier e WHERE r.self = e.self;
 		INSERT INTO ix_tok SELECT * FROM earlier_tok`)
 	want := presence{[]string{"alive", "recreated"}, []string{"other"}}
@@ -276,9 +270,7 @@ func TestForgetUnpacked(t *testing.T) {
 	site := open(t, pool, key, postgres.Options{})
 	writeAll(t, site, store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "a"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"x","Original":"X"}]}}`)}})
 	const asEarlier = `UPDATE res SET packed = NULL`
-	if _, err := pool.Exec(t.Context(), asEarlier); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, pool, asEarlier)
 	must(t, site.Reindex(t.Context(), store.Key{}, func(postgres.Reindexed) {})) // its note remains
 	earlier, err := pool.Begin(t.Context())
 	if err != nil {
@@ -317,9 +309,7 @@ func TestRestoreUnpacked(t *testing.T) {
 	}
 	dumped := page.Records
 	dumped[0].Versions[0].Metadata, dumped[0].Versions[0].MetadataVersion = []byte(`{"labels":{"a":"b"}}`), 1
-	if _, err := pool.Exec(t.Context(), `UPDATE res SET packed = NULL`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, pool, `UPDATE res SET packed = NULL`)
 	results, err := site.Restore(t.Context(), dumped)
 	if err != nil || len(results) != 1 || results[0].Err != nil || results[0].Outcome != store.Updated {
 		t.Fatalf("restored: %+v, %v", results, err)
@@ -363,9 +353,7 @@ func TestWriteDuringReindex(t *testing.T) {
 		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "a"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"` + name + `","Original":"X"}]}}`)}}
 	}
 	writeAll(t, site, text("x"))
-	if _, err := pool.Exec(t.Context(), `UPDATE res SET packed = NULL`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, pool, `UPDATE res SET packed = NULL`)
 	_, errs, _ := site.WriteTogether(t.Context(), []store.Op{text("y")}, func() {
 		must(t, site.Reindex(t.Context(), store.Key{}, func(postgres.Reindexed) {}))
 	})
@@ -390,9 +378,7 @@ func TestWriteAfterUpgrade(t *testing.T) {
 		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"x","Original":"X"}]}}`)}}
 	}
 	writeAll(t, stale, text("a"))
-	if _, err := pool.Exec(t.Context(), `UPDATE requirement SET texts_until = now()`); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, pool, `UPDATE requirement SET texts_until = now()`)
 	if state, err := site.Renew(t.Context(), 1, func(postgres.Reindexed) {}); err != nil || state != postgres.Current {
 		t.Fatalf("renewed: %v, %v", state, err)
 	}

@@ -1,6 +1,7 @@
 package acceptance
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -208,9 +209,15 @@ var _ = Describe("A hidden site", Ordered, Serial, func() {
 	It("answers as one that does not exist, while kube-apiserver cannot be asked", func(ctx SpecContext) {
 		fresh, err := paddock.Token(ctx, "clinic-hidden", "stranger", audience, time.Hour)
 		Expect(err).NotTo(HaveOccurred())
+		watches := func(ctx context.Context) int {
+			return kubeAPIServerMetric(ctx, "apiserver_longrunning_requests", `verb="WATCH"`)
+		}
+		open := watches(ctx)
 		Expect(cluster.APIServer().Kill()).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(cluster.APIServer().Restart(ctx)).To(Succeed())
+			// Each watch is tried again after a delay of its own, and later specs need all of them.
+			Eventually(watches).WithContext(ctx).Within(time.Minute).ProbeEvery(time.Second).Should(BeNumerically(">=", open))
 			Eventually(func() int {
 				return send(request{method: "GET", url: balanced + "/site/demo/fhir/patient?_count=1"}).status
 			}).

@@ -2,6 +2,7 @@ package acceptance
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 )
 
 // tenantManifest is a namespace with an editor of its records.
@@ -52,16 +56,26 @@ func tryApply(ctx SpecContext, format string, args ...any) error {
 	return err
 }
 
-func kubectl(ctx SpecContext, args ...string) string {
+func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	output, err := paddock.Kubectl(ctx, args...)
 	Expect(err).NotTo(HaveOccurred())
 	return string(output)
 }
 
-// editorOf makes a token of a namespace's editor for a Site.
+// editorOf makes a token of a namespace's editor for a Site. kube-apiserver learns of a RoleBinding a
+// moment after it was created, so editorOf waits until the editor has its rights.
 func editorOf(ctx SpecContext, namespace, site string) string {
 	GinkgoHelper()
+	clients, err := kubernetes.NewForConfig(cluster.Config())
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() (bool, error) {
+		review, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + namespace + ":editor",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "list", Group: "r4.fhir.paddock.health", Resource: "patients"},
+		}}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
+	}).Within(10 * time.Second).Should(BeTrue())
 	made, err := paddock.Token(ctx, namespace, "editor", "paddock.health/"+namespace+"/"+site, time.Hour)
 	Expect(err).NotTo(HaveOccurred())
 	return made
@@ -84,7 +98,8 @@ var _ = Describe("Sites", func() {
 		}
 		By("adopting the retained records again")
 		apply(ctx, siteManifest, "clinic-short", "short", "short", "Delete")
-		waitReady(ctx, "clinic-short", "short")
+		kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "-n", "clinic-short", "site/short")
+		waitServed("short", time.Second)
 		for _, base := range paddock.URLs {
 			Expect(send(request{method: "GET", url: base + "/site/short/fhir/patient/p1", token: editor}).status).To(Equal(http.StatusOK))
 		}

@@ -3,6 +3,7 @@ package acceptance
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -84,16 +85,22 @@ func keepController() {
 	})
 }
 
+// waitReady waits until a Site is Ready, and until the API servers, which watch Sites, serve it.
 func waitReady(ctx context.Context, namespace, site string) {
 	GinkgoHelper()
-	_, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "-n", namespace, "site/"+site)
+	siteID, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "-n", namespace, "site/"+site, "-o", "jsonpath={.spec.siteID}")
 	Expect(err).NotTo(HaveOccurred())
-	// Ready is the controller's word; the API servers hear of it a moment later.
+	waitServed(cmp.Or(string(siteID), site), 10*time.Second)
+}
+
+// waitServed waits until each API server serves a Site that is not hidden. It requests what needs no
+// token: to an invalid token, the servers respond in the same way if there is no such Site.
+func waitServed(siteID string, within time.Duration) {
+	GinkgoHelper()
 	for _, base := range paddock.URLs {
 		Eventually(func() int {
-			return send(request{method: "GET", url: base + "/site/" + site + "/fhir/patient", token: "none"}).status
-		}).
-			Within(time.Second).ProbeEvery(10 * time.Millisecond).Should(Equal(http.StatusUnauthorized))
+			return send(request{method: "GET", url: base + "/site/" + siteID + "/fhir/metadata", token: "none"}).status
+		}).Within(within).ProbeEvery(10 * time.Millisecond).Should(Equal(http.StatusOK))
 	}
 }
 

@@ -103,7 +103,7 @@ var _ = Describe("The audit log", func() {
 		Eventually(func() string { // kube-apiserver refuses with a Status until it has the RoleBinding
 			return string(visit(ctx, "at-the-door", http.MethodGet, facade+"/fhir/Patient/rex", "", "").body)
 		}).WithContext(ctx).Within(10 * time.Second).Should(ContainSubstring("OperationOutcome"))
-		Eventually(func() []string { return accesses(ctx, "agent=at-the-door") }).WithContext(ctx).Within(3 * time.Second).
+		Eventually(func() []string { return accesses(ctx, "agent=at-the-door") }).WithContext(ctx).
 			Should(ContainElement("fhir read R 4"))
 	}, NodeTimeout(time.Minute))
 })

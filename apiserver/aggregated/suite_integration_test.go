@@ -25,6 +25,7 @@ import (
 
 func TestAggregation(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "Aggregated API")
 }
 

@@ -289,7 +289,7 @@ var _ = Describe("A stream of deliveries", func() {
 			st := listen(streamServer(s, ahds.Streams{Stopping: stopping}) + path)
 			Consistently(st.isEnded, "200ms").Should(BeFalse())
 			close(stopping)
-			Eventually(st.isEnded).Within(2 * time.Second).Should(BeTrue())
+			Eventually(st.isEnded).Within(5 * time.Second).Should(BeTrue())
 		})
 
 		It("refuses what it cannot serve", func() {

@@ -43,6 +43,7 @@ import (
 
 func TestAHDS(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "AHDS facade")
 }
 

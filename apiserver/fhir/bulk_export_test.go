@@ -248,7 +248,7 @@ var _ = Describe("$export", func() {
 		vets := func() []string {
 			return slices.DeleteFunc(a.events(""), func(line string) bool { return !strings.HasPrefix(line, "vet") })
 		}
-		Eventually(vets).WithContext(ctx).Within(3 * time.Second).Should(Equal([]string{
+		Eventually(vets).WithContext(ctx).Should(Equal([]string{
 			"vet operation E 0",
 			"vet operation E 0 Patient/rex",
 			"vet operation E 0",

@@ -38,6 +38,7 @@ import (
 
 func TestFHIR(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "FHIR facade")
 }
 

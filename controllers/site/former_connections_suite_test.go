@@ -55,7 +55,7 @@ var _ = Describe("Connections of the release before", func() {
 		copied := connection(connectionsNamespace, first.Name, "")
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(admin.Delete(ctx, copied))).To(Succeed()) })
 		move(2 * time.Second)
-		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(copied), copied) }).WithTimeout(time.Second).Should(Succeed())
+		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(copied), copied) }).Should(Succeed())
 		Expect(copied.Data).To(Equal(first.Data))
 		Expect(copied.Type).To(Equal(first.Type))
 		Expect(copied.Labels).To(Equal(first.Labels))

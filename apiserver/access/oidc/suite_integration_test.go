@@ -24,6 +24,7 @@ import (
 // The suite verifies tokens of real issuers, which run as processes of their own.
 func TestIssuers(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "Tokens of issuers")
 }
 

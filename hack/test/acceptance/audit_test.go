@@ -82,11 +82,11 @@ var _ = Describe("The audit log of processes", Serial, func() {
 				Expect(auditEvents(base, site, auditor, "entity=Patient/audited-"+site+"&action=R")).To(HaveLen(1), "a read before the last half second")
 				Expect(auditEvents(base, site, auditor, "entity=Patient/absent-"+site)).To(HaveLen(1))
 			}
-			By("finding a read within a second on the other replica")
+			By("soon finding a read on the other replica")
 			Expect(send(request{method: "GET", url: paddock.URLs[0] + path}).status).To(Equal(http.StatusOK))
 			Eventually(func() []string {
 				return auditEvents(paddock.URLs[1], site, auditor, "action=R&entity=Patient/audited-"+site)
-			}).WithContext(ctx).Within(1500 * time.Millisecond).ProbeEvery(50 * time.Millisecond).Should(HaveExactElements(
+			}).WithContext(ctx).Within(5 * time.Second).ProbeEvery(50 * time.Millisecond).Should(HaveExactElements(
 				ContainSubstring("system:serviceaccount:"+site+":editor"), ContainSubstring("system:serviceaccount:"+site+":editor")))
 			By("leaving out the rights of a caller, which show no record")
 			rights := paddock.URLs[0] + "/site/" + site + "/ahds/v1/rights"
@@ -95,7 +95,7 @@ var _ = Describe("The audit log of processes", Serial, func() {
 			Expect(send(request{method: "GET", url: paddock.URLs[0] + path}).status).To(Equal(http.StatusOK))
 			Eventually(func() []string {
 				return auditEvents(paddock.URLs[0], site, auditor, "date=ge"+since+"&agent=system:serviceaccount:"+site+":editor")
-			}).WithContext(ctx).Within(3 * time.Second).Should(HaveExactElements(ContainSubstring("Patient/audited-" + site)))
+			}).WithContext(ctx).Should(HaveExactElements(ContainSubstring("Patient/audited-" + site)))
 			By("keeping it from editors")
 			Expect(send(request{method: "GET", url: paddock.URLs[0] + "/site/" + site + "/fhir/AuditEvent"}).status).To(Equal(http.StatusForbidden))
 		}, NodeTimeout(time.Minute))
@@ -123,7 +123,7 @@ var _ = Describe("The audit log of processes", Serial, func() {
 			Eventually(func() int {
 				events = auditEvents(paddock.URLs[last], site, auditor, "agent=system:serviceaccount:"+site+":editor")
 				return len(events)
-			}).WithContext(ctx).Within(3 * time.Second).Should(BeNumerically(">", 30))
+			}).WithContext(ctx).Should(BeNumerically(">", 30))
 			found := map[string]string{
 				"AuditEvents": strings.Join(auditEvents(paddock.URLs[0], site, auditor, "_count=1000"), "\n"),
 				"stored":      storedEntries(ctx, site),

@@ -75,7 +75,7 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 		for _, base := range paddock.URLs {
 			began := time.Now()
 			Expect(get(base + "/site/demo/fhir/patient?_count=1")).To(Equal(http.StatusOK))
-			Expect(time.Since(began)).To(BeNumerically("<", time.Second))
+			Expect(time.Since(began)).To(BeNumerically("<", 3*time.Second))
 		}
 		for _, base := range paddock.HealthURLs {
 			Expect(send(request{method: "GET", url: base + "/readyz", token: "none"}).status).To(Equal(http.StatusOK))

@@ -29,6 +29,7 @@ import (
 
 func TestProcesses(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "Paddock's processes")
 }
 

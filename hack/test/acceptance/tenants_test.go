@@ -105,7 +105,7 @@ var _ = Describe("A tenant with all rights in a namespace", Ordered, func() {
 		}
 		Eventually(func() any {
 			return send(request{method: "GET", url: balanced + "/site/tenant/fhir/patient", token: own}).field("total")
-		}).Within(time.Second).Should(BeEquivalentTo(len(references)))
+		}).Should(BeEquivalentTo(len(references)))
 		for _, query := range []string{"_include=Patient:general-practitioner", "general-practitioner.family=Tenants", "_include:iterate=*"} {
 			answer := send(request{method: "GET", url: balanced + "/site/tenant/fhir/patient?" + query, token: own})
 			Expect(string(answer.body)).NotTo(ContainSubstring(secretName), query)

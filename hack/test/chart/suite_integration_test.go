@@ -26,6 +26,7 @@ import (
 
 func TestChart(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "The chart on a control plane")
 }
 

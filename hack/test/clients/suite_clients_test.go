@@ -21,6 +21,7 @@ import (
 
 func TestClients(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "FHIR clients")
 }
 

@@ -24,6 +24,7 @@ import (
 
 func TestGuides(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "The guides")
 }
 

@@ -23,6 +23,7 @@ import (
 
 func TestKubectl(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "kubectl")
 }
 

@@ -27,6 +27,7 @@ import (
 
 func TestMove(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "moves of Sites")
 }
 

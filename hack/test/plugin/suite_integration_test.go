@@ -23,6 +23,7 @@ import (
 
 func TestPlugin(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "kubectl-paddock")
 }
 

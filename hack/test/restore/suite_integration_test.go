@@ -24,6 +24,7 @@ import (
 
 func TestRestore(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(30 * time.Second)
 	RunSpecs(t, "Backup and restore")
 }
 

@@ -281,8 +281,8 @@ func TestReplicaIsKilled(t *testing.T) {
 			for range 3 {
 				began := time.Now()
 				r.expectSearch(t, time.Minute, false, "one")
-				if took := time.Since(began); took > 3*time.Second {
-					t.Errorf("the search took %v, want less than 3 s", took)
+				if took := time.Since(began); took > 10*time.Second {
+					t.Errorf("the search took %v, want less than 10 s", took)
 				}
 			}
 			mend := r.standby.Resume

@@ -53,7 +53,7 @@ func TestShareOfSessions(t *testing.T) {
 		}
 	}
 	for range 5 {
-		soon, stop := context.WithTimeout(t.Context(), time.Second)
+		soon, stop := context.WithTimeout(t.Context(), 3*time.Second)
 		if _, err := other.Get(soon, numbered(1)); err != nil {
 			t.Errorf("another site is not served: %v", err)
 		}

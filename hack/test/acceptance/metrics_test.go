@@ -1,7 +1,6 @@
 package acceptance
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,20 +21,6 @@ func metricsOf(address string) string {
 	answer := send(request{method: "GET", url: address + "/metrics", token: "none"})
 	Expect(answer.status).To(Equal(http.StatusOK), string(answer.body))
 	return string(answer.body)
-}
-
-// kubeAPIServerMetric returns the sum of a metric of kube-apiserver over all series with a label.
-func kubeAPIServerMetric(ctx context.Context, name, label string) int {
-	GinkgoHelper()
-	total := 0
-	for line := range strings.Lines(kubectl(ctx, "get", "--raw", "/metrics")) {
-		if labels, found := strings.CutPrefix(line, name+"{"); found && strings.Contains(labels, label) {
-			n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
-			Expect(err).NotTo(HaveOccurred())
-			total += n
-		}
-	}
-	return total
 }
 
 // seriesOf are those of a Site in its namespace, of all metrics.

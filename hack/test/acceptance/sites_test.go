@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -56,7 +55,7 @@ func tryApply(ctx SpecContext, format string, args ...any) error {
 	return err
 }
 
-func kubectl(ctx context.Context, args ...string) string {
+func kubectl(ctx SpecContext, args ...string) string {
 	GinkgoHelper()
 	output, err := paddock.Kubectl(ctx, args...)
 	Expect(err).NotTo(HaveOccurred())
@@ -75,7 +74,7 @@ func editorOf(ctx SpecContext, namespace, site string) string {
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: "list", Group: "r4.fhir.paddock.health", Resource: "patients"},
 		}}, metav1.CreateOptions{})
 		return err == nil && review.Status.Allowed, err
-	}).Within(10 * time.Second).Should(BeTrue())
+	}).Should(BeTrue())
 	made, err := paddock.Token(ctx, namespace, "editor", "paddock.health/"+namespace+"/"+site, time.Hour)
 	Expect(err).NotTo(HaveOccurred())
 	return made

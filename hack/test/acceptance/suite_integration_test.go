@@ -89,9 +89,9 @@ func keepController() {
 // waitReady waits until a Site is Ready, and until the API servers, which watch Sites, serve it.
 func waitReady(ctx context.Context, namespace, site string) {
 	GinkgoHelper()
-	siteID, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "-n", namespace, "site/"+site, "-o", "jsonpath={.spec.siteID}")
+	siteID, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=1m", "-n", namespace, "site/"+site, "-o", "jsonpath={.spec.siteID}")
 	Expect(err).NotTo(HaveOccurred())
-	waitServed(cmp.Or(string(siteID), site), 10*time.Second)
+	waitServed(cmp.Or(string(siteID), site), time.Minute)
 }
 
 // waitServed waits until each API server serves a Site that is not hidden. It requests what needs no

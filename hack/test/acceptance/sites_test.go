@@ -3,10 +3,10 @@ package acceptance
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -49,9 +49,12 @@ func apply(ctx SpecContext, format string, args ...any) {
 
 func tryApply(ctx SpecContext, format string, args ...any) error {
 	GinkgoHelper()
-	file := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
-	Expect(os.WriteFile(file, fmt.Appendf(nil, format, args...), 0o600)).To(Succeed())
-	_, err := paddock.Kubectl(ctx, "apply", "-f", file)
+	file, err := os.CreateTemp("", "manifest-*.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	defer os.Remove(file.Name())
+	_, err = fmt.Fprintf(file, format, args...)
+	Expect(errors.Join(err, file.Close())).To(Succeed())
+	_, err = paddock.Kubectl(ctx, "apply", "-f", file.Name())
 	return err
 }
 

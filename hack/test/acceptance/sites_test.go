@@ -51,7 +51,7 @@ func tryApply(ctx SpecContext, format string, args ...any) error {
 	GinkgoHelper()
 	file, err := os.CreateTemp("", "manifest-*.yaml")
 	Expect(err).NotTo(HaveOccurred())
-	defer os.Remove(file.Name())
+	defer func() { Expect(os.Remove(file.Name())).To(Succeed()) }()
 	_, err = fmt.Fprintf(file, format, args...)
 	Expect(errors.Join(err, file.Close())).To(Succeed())
 	_, err = paddock.Kubectl(ctx, "apply", "-f", file.Name())

@@ -248,10 +248,16 @@ var _ = Describe("An installation", Ordered, func() {
 		const binding = "validatingadmissionpolicybinding.admissionregistration.k8s.io/paddock-records"
 		policy := portable(i.kubectl(ctx, "", "get", binding, "--output", "json"))
 		i.kubectl(ctx, "", "delete", binding)
-		Eventually(ctx, func() error {
-			_, err := i.tryKubectl(ctx, objects, "apply", "--server-side", "--filename", "-")
+		applyObjects := func() error {
+			_, err := i.tryKubectl(ctx, objects, "apply", "--server-side", "--force-conflicts", "--filename", "-")
 			return err
-		}).WithTimeout(patience).Should(Succeed())
+		}
+		Eventually(ctx, applyObjects).WithTimeout(patience).Should(Succeed())
+		By("restoring again, as after a failure, although the controller has changed the SiteClaims")
+		for _, site := range sites {
+			i.kubectl(ctx, "", "wait", "--for=condition=Accepted", "--timeout=1m", "--namespace", namespaceOf(site), "site/"+site)
+		}
+		Expect(applyObjects()).To(Succeed())
 		i.kubectl(ctx, policy, "create", "--filename", "-")
 		restorePostgres(ctx, i, "second")
 		i.awaitSites(ctx)

@@ -216,9 +216,9 @@ var _ = Describe("Hostile receivers", func() {
 				gone := find("410").id
 				condition := `jsonpath={.status.conditions[?(@.type=="Disabled")].status} {.status.conditions[?(@.type=="Disabled")].reason}`
 				Expect(kubectl(ctx, "get", "webhook", gone, "-n", site, "-o", condition)).To(Equal("True Gone"))
-				Eventually(func() string {
+				Eventually(func() string { // the controller may record that the Webhook is not Active before or after this
 					return kubectl(ctx, "get", "events", "-n", site, "--field-selector", "reason=Disabled,involvedObject.name="+gone, "-o", `jsonpath={range .items[*]}{.type} {.message}{"\n"}{end}`)
-				}).Should(MatchRegexp(`(?m)^Warning .*status 410`), "the controller may record the condition Active before this")
+				}).Should(MatchRegexp(`(?m)^Warning .*status 410`))
 				Eventually(func() response {
 					return send(request{method: "GET", url: paddock.URLs[0] + base + "/webhook/" + gone})
 				}).Within(10 * time.Second).Should(WithTransform(func(r response) any { return r.field("disabledReason") }, ContainSubstring("status 410")))

@@ -87,12 +87,14 @@ func (s *Store) Watermark(ctx context.Context) (time.Time, error) {
 }
 
 // watermark returns the watermark: no further write of this replica will have a time before it. It
-// waits until the watermark is later than own, but at most maxWatermarkWait.
+// waits until the watermark is later than own, but at most maxWatermarkWait. After that, it reads the
+// watermark once more.
 func (s *Store) watermark(ctx context.Context, own time.Time) (time.Time, error) {
 	began := time.Now()
 	for {
+		isLast := time.Since(began) > maxWatermarkWait // before the read: a slow one may be from the time of the own write
 		oldest := s.index.open.oldest(s.engine.clock())
-		if oldest.After(own) || time.Since(began) > maxWatermarkWait {
+		if oldest.After(own) || isLast {
 			return oldest, nil
 		}
 		timer := time.NewTimer(time.Millisecond)

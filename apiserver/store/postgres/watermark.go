@@ -27,12 +27,14 @@ func (s *Store) Watermark(ctx context.Context) (time.Time, error) {
 }
 
 // watermark returns the watermark in milliseconds since 1970: no further write will have a time
-// before it. It waits until the watermark is later than ownNewest, but at most maxWatermarkWait.
+// before it. It waits until the watermark is later than ownNewest, but at most maxWatermarkWait. After
+// that, it reads the watermark once more.
 func (s *Store) watermark(ctx context.Context, ownNewest int64) (int64, error) {
 	deadline := time.Now().Add(maxWatermarkWait)
 	for {
+		isLast := time.Now().After(deadline) // before the read: a slow one may be from the time of the own write
 		ms, err := s.oldestOpenWrite(ctx)
-		if err != nil || ms > ownNewest || time.Now().After(deadline) {
+		if err != nil || ms > ownNewest || isLast {
 			return ms, err
 		}
 		timer := time.NewTimer(time.Millisecond)

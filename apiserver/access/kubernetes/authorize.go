@@ -86,22 +86,26 @@ func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.
 	return found.allowed, nil
 }
 
-// reviewAccess reports whether a caller has a right, by a SubjectAccessReview.
-// Errors: access.ErrUnavailable.
+// reviewAccess reports whether a caller has a right, by a SubjectAccessReview. A refusal is reviewed
+// again if kube-apiserver may not have been ready. Errors: access.ErrUnavailable.
 func (a *Access) reviewAccess(ctx context.Context, caller access.Caller, site access.Tenant, action access.Action) (bool, error) {
 	ctx, cancel := withReviewTimeout(ctx)
 	defer cancel()
 	resource, subresource, _ := strings.Cut(action.Resource, "/")
-	decision, _, err := a.rights.Authorize(ctx, authorizer.AttributesRecord{
+	attributes := authorizer.AttributesRecord{
 		User:      &user.DefaultInfo{Name: caller.Name, UID: caller.UID, Groups: caller.Groups, Extra: caller.Extra},
 		Verb:      action.Verb,
 		Namespace: site.Namespace,
 		APIGroup:  action.Group, APIVersion: "*",
 		Resource: resource, Subresource: subresource, Name: action.Name,
 		ResourceRequest: true,
-	})
+	}
+	decision, _, err := a.rights.Authorize(ctx, attributes)
 	if err == nil && decision != authorizer.DecisionAllow {
-		err = a.ready.confirm(ctx)
+		var isNew bool
+		if isNew, err = a.ready.confirm(ctx); err == nil && isNew {
+			decision, _, err = a.rights.Authorize(ctx, attributes)
+		}
 	}
 	if err != nil {
 		return false, fmt.Errorf("%w: %w", access.ErrUnavailable, err)

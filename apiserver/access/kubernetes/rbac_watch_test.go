@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,19 +46,6 @@ var _ = Describe("Rights while the objects of RBAC are watched", func() {
 		Expect(change()).To(Succeed())
 		Eventually(func() time.Time { changed, _ := a.rbac.last("clinic"); return changed }).WithContext(ctx).Should(BeTemporally(">=", began))
 	}
-	// awaitReview waits until kube-apiserver knows whether a user may get patients: it watches the objects
-	// of RBAC, too, and a review before that would be cached until the clock is advanced.
-	awaitReview := func(ctx context.Context, user string, allowed bool) {
-		GinkgoHelper()
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               user,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: "clinic", Verb: "get", Group: group, Resource: "patients"},
-		}}
-		Eventually(func() (bool, error) {
-			answer, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-			return err == nil && answer.Status.Allowed, err
-		}).WithContext(ctx).Should(Equal(allowed))
-	}
 	// reader returns a new caller. bind gives it the right to get patients in the namespace clinic, by a
 	// binding of the namespace or of the cluster, and unbind removes the binding.
 	reader := func(ctx context.Context, a *Access, name string, wide bool) (caller access.Caller, bind, unbind func(context.Context)) {
@@ -81,7 +67,8 @@ var _ = Describe("Rights while the objects of RBAC are watched", func() {
 				}
 				return err
 			})
-			awaitReview(ctx, name, true)
+			// A review before kube-apiserver knows the change would be cached until the clock is advanced.
+			awaitReview(ctx, name, rules[0], true)
 		}
 		unbind = func(ctx context.Context) {
 			seen(ctx, a, func() error {
@@ -90,7 +77,7 @@ var _ = Describe("Rights while the objects of RBAC are watched", func() {
 				}
 				return clients.RbacV1().RoleBindings("clinic").Delete(ctx, name, metav1.DeleteOptions{})
 			})
-			awaitReview(ctx, name, false)
+			awaitReview(ctx, name, rules[0], false)
 		}
 		return access.Caller{Name: name}, bind, unbind
 	}

@@ -32,14 +32,15 @@ func (r *readiness) count(config *rest.Config) {
 	}
 }
 
-// confirm returns an error if a refusal does not count because kube-apiserver is not ready.
-func (r *readiness) confirm(ctx context.Context) error {
+// confirm returns an error if a refusal does not count because kube-apiserver is not ready. isNew reports
+// whether kube-apiserver has been found ready only now. It may then have refused before it was ready.
+func (r *readiness) confirm(ctx context.Context) (isNew bool, err error) {
 	if r.connections.Load() == r.ready.Load() {
-		return nil
+		return false, nil
 	}
 	// Concurrent refusals share a check, so the check must outlive the context of the first
 	// refusal.
-	_, err, _ := r.checks.Do("", func() (any, error) {
+	_, err, _ = r.checks.Do("", func() (any, error) {
 		ctx, cancel := withReviewTimeout(context.WithoutCancel(ctx))
 		defer cancel()
 		connections := r.connections.Load()
@@ -49,5 +50,5 @@ func (r *readiness) confirm(ctx context.Context) error {
 		r.ready.Store(connections)
 		return nil, nil
 	})
-	return err
+	return true, err
 }

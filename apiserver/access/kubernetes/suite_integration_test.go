@@ -3,12 +3,16 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,6 +72,25 @@ func makeAccount(ctx context.Context, name string, rule rbacv1.PolicyRule) {
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: name, Namespace: "clinic"}},
 	}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
+	awaitReview(ctx, "system:serviceaccount:clinic:"+name, rule, true)
+}
+
+// awaitReview waits until kube-apiserver knows whether a rule applies to a user in the namespace clinic: it
+// watches the objects of RBAC, and may see a change later than the client that made it.
+func awaitReview(ctx context.Context, user string, rule rbacv1.PolicyRule, allowed bool) {
+	GinkgoHelper()
+	resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
+	attributes := &authorizationv1.ResourceAttributes{
+		Namespace: "clinic", Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: resource, Subresource: subresource,
+	}
+	if len(rule.ResourceNames) > 0 {
+		attributes.Name = rule.ResourceNames[0]
+	}
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: attributes}}
+	Eventually(func() (bool, error) {
+		answer, err := clients.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err == nil && answer.Status.Allowed, err
+	}).WithContext(ctx).Should(Equal(allowed))
 }
 
 func tokenOf(ctx context.Context, account string, audiences ...string) string {
@@ -78,12 +101,18 @@ func tokenOf(ctx context.Context, account string, audiences ...string) string {
 	return answer.Status.Token
 }
 
+// newAccess returns an Access whose clock stands still.
 func newAccess() *Access {
 	GinkgoHelper()
 	a, err := New(control.Config(), []schema.GroupResource{{Group: group, Resource: "patients"}, {Group: group, Resource: "persons"}})
 	Expect(err).NotTo(HaveOccurred())
+	a.now = newClock().now
 	return a
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func get(name string) access.Action {
 	return access.Action{Verb: "get", Group: group, Resource: "patients", Name: name}
@@ -245,6 +274,25 @@ var _ = Describe("While the API server is away", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Authorize(ctx, reader, site, get("rex"))).To(MatchError(access.ErrUnavailable))
 	})
+
+	It("a right that it has loaded since it refused is no refusal", func(ctx SpecContext) {
+		config := rest.CopyConfig(control.Config())
+		grant := sync.OnceFunc(func() {
+			makeAccount(ctx, "late", rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"patients"}, Verbs: []string{"get"}})
+		})
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/readyz" {
+					defer GinkgoRecover()
+					grant()
+				}
+				return next.RoundTrip(r)
+			})
+		})
+		a, err := New(config, []schema.GroupResource{{Group: group, Resource: "patients"}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(a.Authorize(ctx, access.Caller{Name: "system:serviceaccount:clinic:late"}, site, get(""))).To(Succeed())
+	}, SpecTimeout(time.Minute))
 
 	It("a right that it has not loaded yet after a start is no refusal", func(ctx SpecContext) {
 		reader, err := newAccess().Authenticate(ctx, &site, tokenOf(ctx, "reader", site.Audience()))

@@ -65,14 +65,16 @@ var _ = Describe("The audit log", func() {
 		Eventually(func() []string {
 			return accesses(ctx, "entity=Patient/audited&subtype=create,get,list,patch,read,delete")
 		}).
-			WithContext(ctx).Within(3 * time.Second).Should(Equal([]string{
+			WithContext(ctx).Should(Equal([]string{
 			"kubernetes get R 4", "kubernetes create C 0", "kubernetes get R 0",
 			"kubernetes list E 0", // by labels: a record is read to see what it has
 			"kubernetes list E 0",
 			"kubernetes get R 0", "kubernetes patch U 0", "fhir read R 0",
 			"kubernetes delete D 0", "kubernetes get R 4", // kubectl waits until it is gone
 		}))
-		Expect(accesses(ctx, "entity=Patient/audited-ghost")).To(Equal([]string{"kubernetes get R 4"}))
+		// This entry may be stored in a later batch.
+		Eventually(func() []string { return accesses(ctx, "entity=Patient/audited-ghost") }).WithContext(ctx).
+			Should(Equal([]string{"kubernetes get R 4"}))
 		By("and nothing of what was sent")
 		misshapen := strings.ReplaceAll(manifest, `[{"family":"SeededKubectlBody"}]`, `"SeededKubectlShape"`)
 		patients := group + "/namespaces/demo/patients"
@@ -93,7 +95,7 @@ var _ = Describe("The audit log", func() {
 				Expect(line).NotTo(ContainSubstring("SeededKubectl"))
 			}
 		}
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("has what this server refuses itself", func(ctx SpecContext) {
 		answer := visit(ctx, "stranger-to-all", http.MethodGet, group+"/namespaces/demo/patients/rex", "", "")
@@ -102,7 +104,7 @@ var _ = Describe("The audit log", func() {
 		apply(ctx, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"door","namespace":"demo"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"door"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"at-the-door"}]}`)
 		Eventually(func() string { // kube-apiserver refuses with a Status until it has the RoleBinding
 			return string(visit(ctx, "at-the-door", http.MethodGet, facade+"/fhir/Patient/rex", "", "").body)
-		}).WithContext(ctx).Within(10 * time.Second).Should(ContainSubstring("OperationOutcome"))
+		}).WithContext(ctx).Should(ContainSubstring("OperationOutcome"))
 		Eventually(func() []string { return accesses(ctx, "agent=at-the-door") }).WithContext(ctx).
 			Should(ContainElement("fhir read R 4"))
 	}, NodeTimeout(time.Minute))

@@ -13,8 +13,6 @@ import (
 
 const (
 	tokenLife = time.Hour
-	// rightsLag is longer than rights are remembered.
-	rightsLag = 15 * time.Second
 	// specLag is longer than kube-apiserver takes to merge schemas and to notice
 	// that a server is gone or back.
 	specLag = time.Minute

@@ -89,7 +89,7 @@ const rex = `{"resourceType":"Patient","id":"rex","meta":{"tag":[{"system":"http
 // startSite waits until a Site serves, and returns a token of the editor beside it.
 func startSite(ctx context.Context, namespace, site string) string {
 	GinkgoHelper()
-	_, err := kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "-n", namespace, "site/"+site)
+	_, err := kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=60s", "-n", namespace, "site/"+site)
 	Expect(err).NotTo(HaveOccurred())
 	token, err := paddock.Token(ctx, namespace, "editor", "paddock.health/"+namespace+"/"+site, time.Hour)
 	Expect(err).NotTo(HaveOccurred())

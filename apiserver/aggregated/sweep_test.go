@@ -118,7 +118,7 @@ func startTwins(ctx context.Context, storage string) *twins {
 		for _, user := range []string{nurse, chief} {
 			Eventually(func() int {
 				return t.ask(ctx, user, site, question{method: http.MethodGet, path: "/patients"}).status
-			}).WithContext(ctx).WithTimeout(rightsLag).Should(Equal(http.StatusOK))
+			}).WithContext(ctx).Should(Equal(http.StatusOK))
 		}
 	}
 	return t

@@ -14,7 +14,7 @@ var _ = Describe("Traces", func() {
 		must(ctx, "get", "--raw", facade+"/fhir/patient?family=Nobodyknows")
 		for _, name := range []string{"list patients", "GET /site/{siteId}/fhir/{type}"} {
 			spans := func() []*tracev1.Span { return traces.Named(name) }
-			Eventually(spans).Within(10 * time.Second).ShouldNot(BeEmpty())
+			Eventually(spans).WithContext(ctx).ShouldNot(BeEmpty())
 			for _, span := range spans() {
 				Expect(span.String()).NotTo(Or(ContainSubstring("obodyknows"), ContainSubstring(token)))
 			}

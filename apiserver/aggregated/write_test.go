@@ -287,7 +287,7 @@ func writeSpecs(at *tenant) {
 			return err
 		}
 		refused := MatchError(And(ContainSubstring("(Forbidden)"), ContainSubstring("privileged")))
-		Eventually(lower).WithContext(ctx).WithArguments("server").WithTimeout(rightsLag).Should(refused)
+		Eventually(lower).WithContext(ctx).WithArguments("server").Should(refused)
 		Expect(lower(ctx, "none")).To(refused)
 	})
 
@@ -329,7 +329,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: patcher}]
 		}
 		const apply = "application/apply-patch+yaml"
 		Eventually(func() int { return patch(ctx, "unwritten", apply, manifest("name: unwritten", "{}")).status }).
-			WithContext(ctx).WithTimeout(rightsLag).Should(Equal(http.StatusCreated))
+			WithContext(ctx).Should(Equal(http.StatusCreated))
 		for kind, body := range map[string]string{
 			"application/json-patch+json":  `[{"op":"copy","from":"/spec/name/0/family","path":"/metadata/uid"}]`,
 			"application/merge-patch+json": `{"metadata":{"labels":5}}`,

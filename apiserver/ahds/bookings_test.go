@@ -2,6 +2,7 @@ package ahds_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -17,6 +18,18 @@ func (a answer) refused(code, slot string) {
 	Expect(a.status).To(Equal(http.StatusConflict), a.body)
 	Expect(a.header.Get("Content-Type")).To(Equal("application/problem+json"))
 	Expect(a.json()).To(And(HaveKeyWithValue("code", code), HaveKeyWithValue("conflictingSlotId", slot)))
+}
+
+// heldFor expects that a hold that was requested after began lasts for a time, and returns its end.
+func (a answer) heldFor(duration time.Duration, began time.Time) time.Time {
+	GinkgoHelper()
+	until, err := time.Parse(time.RFC3339, a.text("heldUntil"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(until).To(And(
+		BeTemporally(">", began.Add(duration-time.Millisecond)), // the text has milliseconds
+		BeTemporally("<=", now().Add(duration)),
+	))
+	return until
 }
 
 func (a answer) ok() answer {
@@ -112,11 +125,10 @@ var _ = Describe("Nobody is booked twice:", func() {
 			id := create(9)
 			overlapping := create(9.5)
 			path := slotPath + "/" + id
+			began := now()
 			held := s.do("POST", path+"/hold", `{"ttlSeconds":60}`).ok()
 			Expect(held.text("holdToken")).NotTo(BeEmpty())
-			until, err := time.Parse(time.RFC3339, held.text("heldUntil"))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(until).To(BeTemporally("~", time.Now().Add(time.Minute), 10*time.Second))
+			held.heldFor(time.Minute, began)
 			Expect(s.do("GET", path, "").json()).To(And(HaveKeyWithValue("heldUntil", held.text("heldUntil")), Not(HaveKey("holdToken")), HaveKeyWithValue("isBooked", false)))
 			By("nobody else gets it, or what overlaps")
 			for _, a := range []answer{
@@ -153,19 +165,30 @@ var _ = Describe("Nobody is booked twice:", func() {
 		It("are free the moment that a hold ends", func() {
 			id, overlapping := create(9), create(9.5)
 			path, other := slotPath+"/"+id, slotPath+"/"+overlapping
-			held := s.do("POST", path+"/hold", `{"ttlSeconds":1}`).ok()
-			s.do("POST", other+"/book", "").refused("slot_conflict", id)
-			until, err := time.Parse(time.RFC3339, held.text("heldUntil"))
-			Expect(err).NotTo(HaveOccurred())
-			Eventually(time.Now).Within(10 * time.Second).Should(BeTemporally(">=", until))
+			var held answer
+			var until time.Time
+			for seconds := 1; ; seconds *= 2 {
+				began := now()
+				held = s.do("POST", path+"/hold", fmt.Sprintf(`{"ttlSeconds":%d}`, seconds)).ok()
+				until = held.heldFor(time.Duration(seconds)*time.Second, began)
+				booking := s.do("POST", other+"/book", "")
+				if booking.status != http.StatusOK || now().Before(until) {
+					booking.refused("slot_conflict", id)
+					break
+				}
+				s.do("POST", other+"/release", "").ok() // the hold may have ended before the request
+			}
+			Eventually(now).Should(BeTemporally(">=", until))
 			s.do("POST", path+"/book", `{"holdToken":"`+held.text("holdToken")+`"}`).refused("hold_ended", id)
 			s.do("POST", other+"/book", "").ok()
 			s.do("POST", path+"/hold", "").refused("slot_conflict", overlapping)
 			s.do("POST", other+"/release", "").ok()
+			began := now()
 			held = s.do("POST", path+"/hold", "").ok()
-			moveClock(5*time.Minute - time.Second) // the default
+			held.heldFor(5*time.Minute, began) // the default
+			moveClock(4 * time.Minute)
 			s.do("POST", path+"/hold", "").refused("slot_held", id)
-			moveClock(2 * time.Second)
+			moveClock(time.Minute)
 			s.do("PATCH", path, `{"notes":"still shows when it was held"}`).ok()
 			Expect(s.do("GET", path, "").json()).NotTo(HaveKey("heldUntil"))
 			Expect(held.text("holdToken")).NotTo(BeEmpty())

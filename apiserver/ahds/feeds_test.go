@@ -158,7 +158,7 @@ var _ = Describe("The calendar of a resource", func() {
 				return all
 			}
 			read := fmt.Sprintf("[AvailabilitySlot/%s AvailabilitySlotFeed/%s]", free, id)
-			Eventually(logged).WithContext(ctx).Within(10 * time.Second).Should(Equal([]string{
+			Eventually(logged).WithContext(ctx).Should(Equal([]string{
 				" E AvailabilitySlot 404 [AvailabilitySlotFeed/" + id + "]",
 				"maker E AvailabilitySlot 304 " + read,
 				"maker E AvailabilitySlot 200 " + read,

@@ -29,7 +29,7 @@ var _ = Describe("The usage of a site", func() {
 			Eventually(func() any { // the etcd-backed engine counts what it has watched
 				usage = s.do("GET", "/site-usage", "").json()
 				return usage["storage"].(map[string]any)["records"]
-			}).WithTimeout(5 * time.Second).Should(Equal(1.0))
+			}).Should(Equal(1.0))
 			Expect(usage["siteId"]).To(Equal(s.id))
 			stored := usage["storage"].(map[string]any)
 			Expect(stored["bytes"]).To(BeNumerically(">", 0))

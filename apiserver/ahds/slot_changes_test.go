@@ -224,6 +224,7 @@ var _ = Describe("The changes of slots", func() {
 			Expect(s.do("DELETE", slotPath+"/"+ids[0], "").status).To(Equal(http.StatusNoContent))
 			m := newMirror(s)
 			m.cursor = first.Meta.Next
+			m.polls = 1 // the next poll is of the first server: another one may not have seen the deletion yet
 			Expect(m.poll(2)).To(Equal([]string{ids[2], ids[1]}), "the newest version of the first slot is of later")
 			Eventually(func() []string { return m.poll(2) }).Should(ContainElement(ids[0]))
 			Expect(m.slots).To(HaveKeyWithValue(ids[0], ""))
@@ -280,17 +281,20 @@ var _ = Describe("The changes of slots", func() {
 			for writing.Err() == nil {
 				m.poll(7)
 			}
-			current := map[string]string{}
-			for page := 0; ; page++ {
-				ids := s.do("GET", fmt.Sprintf("%s?pageSize=100&page=%d", slotPath, page), "").ids(slotID)
-				for _, id := range ids {
-					current[id] = s.do("GET", slotPath+"/"+id, "").header.Get("ETag")
-				}
-				if len(ids) == 0 {
-					break
+			// current returns the slots of the first server, which may not have seen all writes of the other one yet.
+			current := func() map[string]string {
+				tags := map[string]string{}
+				for page := 0; ; page++ {
+					ids := s.do("GET", fmt.Sprintf("%s?pageSize=100&page=%d", slotPath, page), "").ids(slotID)
+					for _, id := range ids {
+						tags[id] = s.do("GET", slotPath+"/"+id, "").header.Get("ETag")
+					}
+					if len(ids) == 0 {
+						return tags
+					}
 				}
 			}
-			Eventually(func() map[string]string {
+			Eventually(func(g Gomega) {
 				m.poll(7)
 				live := map[string]string{}
 				for id, tag := range m.slots {
@@ -298,8 +302,8 @@ var _ = Describe("The changes of slots", func() {
 						live[id] = tag
 					}
 				}
-				return live
-			}).Within(time.Minute).Should(Equal(current))
+				g.Expect(live).To(Equal(current()))
+			}).Within(time.Minute).Should(Succeed())
 		})
 	})
 })

@@ -18,35 +18,37 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// serve sends a request through a Handler around serve, and returns the answer and the entries.
-func serve(t *testing.T, storage *memory, settings Settings, method string, serve http.HandlerFunc) (*httptest.ResponseRecorder, []Entry) {
+// serve sends a request through a Handler around serve, and returns the answer and the entries. Its clock
+// is fake: entries of reads are not stored before the Log is closed.
+func serve(t *testing.T, storage *memory, settings Settings, method string, serve http.HandlerFunc) (w *httptest.ResponseRecorder, got []Entry) {
 	t.Helper()
-	log := NewLog("oak", storage, settings)
-	auditor := &Auditor{Now: func() time.Time { return noon }}
-	handler := auditor.Handler("fhir", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		From(r.Context()).At(Sink{ID: "1042", Log: log})
-		w.Header().Set("X-Request-Id", "r1")
-		w.Header().Set("ETag", `W/"1"`)
-		w.Header().Set("Access-Control-Allow-Origin", "*") // of a handler further out
-		serve(w, r)
-	}), func(w http.ResponseWriter, _ *http.Request, err error) {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-	})
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest(method, "/?name=secret", nil)
-	r.Header.Set("Paddock-Break-Glass", map[bool]string{true: "an emergency"}[method == "HEAD"])
-	handler.ServeHTTP(w, r)
-	durable := storage.stored()
-	log.Close(t.Context())
-	var got []Entry
-	for _, batch := range storage.batches {
-		for _, e := range batch {
-			got = append(got, *e)
+	synctest.Test(t, func(t *testing.T) {
+		log := NewLog("oak", storage, settings)
+		auditor := &Auditor{Now: func() time.Time { return noon }}
+		handler := auditor.Handler("fhir", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			From(r.Context()).At(Sink{ID: "1042", Log: log})
+			w.Header().Set("X-Request-Id", "r1")
+			w.Header().Set("ETag", `W/"1"`)
+			w.Header().Set("Access-Control-Allow-Origin", "*") // of a handler further out
+			serve(w, r)
+		}), func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		})
+		w = httptest.NewRecorder()
+		r := httptest.NewRequest(method, "/?name=secret", nil)
+		r.Header.Set("Paddock-Break-Glass", map[bool]string{true: "an emergency"}[method == "HEAD"])
+		handler.ServeHTTP(w, r)
+		durable := storage.stored()
+		log.Close(t.Context())
+		for _, batch := range storage.batches {
+			for _, e := range batch {
+				got = append(got, *e)
+			}
 		}
-	}
-	if storage.err == nil && (durable > 0) != (method != "GET" || w.Code >= 400) {
-		t.Errorf("%s %d: %d entries are durable when it is answered", method, w.Code, durable)
-	}
+		if storage.err == nil && (durable > 0) != (method != "GET" || w.Code >= 400) {
+			t.Errorf("%s %d: %d entries are durable when it is answered", method, w.Code, durable)
+		}
+	})
 	return w, got
 }
 

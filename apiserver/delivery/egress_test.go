@@ -237,10 +237,11 @@ func reply(message dnsmessage.Message, answer func(name string) netip.Addr) ([]b
 
 // TestClosedPorts has messages without addresses.
 func TestClosedPorts(t *testing.T) {
+	const closed = "127.0.0.1:1" // the system assigns this port to no other program
 	r := newReceiver(t, func(http.ResponseWriter, *http.Request) {})
-	r.Close()
+	r.webhooks.webhook.URL = "https://" + closed + "/hook"
 	for name, proxy := range map[string]func(*http.Request) (*url.URL, error){
-		"of the receiver": nil, "of the proxy": http.ProxyURL(&url.URL{Scheme: "http", Host: r.Listener.Addr().String()}),
+		"of the receiver": nil, "of the proxy": http.ProxyURL(&url.URL{Scheme: "http", Host: closed}),
 	} {
 		outcome := r.attempt(t, func(c *SenderConfig) { c.Egress.Proxy = proxy })
 		if outcome.Attempt.Reason != ReasonConnection || outcome.Attempt.Message != "the connection failed: connect: connection refused" {
@@ -261,15 +262,16 @@ func TestNoTLS(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	for name, test := range map[string]struct {
-		url  string
-		want Reason
+		url     string
+		timeout time.Duration
+		want    Reason
 	}{
-		"a certificate of another name": {"https://other.example" + r.URL[len("https://127.0.0.1"):], ReasonCertificate},
-		"no word":                       {"https://" + silent.Addr().String(), ReasonTimeout},
-		"no TLS":                        {"https" + plain.URL[len("http"):], ReasonCertificate},
+		"a certificate of another name": {"https://other.example" + r.URL[len("https://127.0.0.1"):], time.Minute, ReasonCertificate},
+		"no word":                       {"https://" + silent.Addr().String(), 500 * time.Millisecond, ReasonTimeout},
+		"no TLS":                        {"https" + plain.URL[len("http"):], time.Minute, ReasonCertificate},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r.webhooks.webhook.URL, r.webhooks.webhook.Timeout = test.url, 500*time.Millisecond
+			r.webhooks.webhook.URL, r.webhooks.webhook.Timeout = test.url, test.timeout
 			if outcome := r.attempt(t, func(c *SenderConfig) { c.Egress.Resolver = names }); outcome.Attempt.Reason != test.want {
 				t.Errorf("outcome %+v, want %s", outcome.Attempt, test.want)
 			}

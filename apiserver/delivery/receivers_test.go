@@ -72,6 +72,9 @@ func newReceiver(t *testing.T, handler http.HandlerFunc) *receiver {
 	return startReceiver(t, handler, true)
 }
 
+// soon is the time limit of attempts that do not wait for the timeout of the webhook.
+const soon = 30 * time.Second
+
 func startReceiver(t *testing.T, handler http.HandlerFunc, http2 bool) *receiver {
 	t.Helper()
 	server := httptest.NewUnstartedServer(handler)
@@ -81,7 +84,7 @@ func startReceiver(t *testing.T, handler http.HandlerFunc, http2 bool) *receiver
 	t.Cleanup(server.Close)
 	secret := signing.NewShared()
 	return &receiver{Server: server, secret: secret, webhooks: &webhooks{webhook: Webhook{
-		ID: "w", URL: server.URL + "/hook", Keys: []signing.Key{key(t, secret)}, Delays: DefaultDelays, Timeout: 5 * time.Second,
+		ID: "w", URL: server.URL + "/hook", Keys: []signing.Key{key(t, secret)}, Delays: DefaultDelays, Timeout: time.Minute,
 		CABundle: pemOf(server.Certificate()),
 	}}}
 }
@@ -236,12 +239,17 @@ func TestAnswers(t *testing.T) {
 				test.change(&r.webhooks.webhook)
 			}
 			outcome := r.attempt(t)
+			hook := &r.webhooks.webhook
+			for test.code != 0 && outcome.Attempt.StatusCode == 0 && outcome.Attempt.Reason == ReasonTimeout && hook.Timeout < soon {
+				hook.Timeout *= 2 // too short for the header on a busy machine
+				outcome = r.attempt(t)
+			}
 			attempt := outcome.Attempt
 			if attempt.Reason != test.reason || outcome.Status != test.status || attempt.StatusCode != test.code {
 				t.Errorf("outcome %s, %s, %d, want %s, %s, %d: %s", attempt.Reason, outcome.Status, attempt.StatusCode, test.reason, test.status, test.code, attempt.Message)
 			}
 			got := string(attempt.Response)
-			if test.response == "*" && len(got) > 0 && len(got) < 10 {
+			if test.response == "*" && got != "" && strings.Trim(got, "I") == "" {
 				got = "*" // how much arrived in time
 			}
 			if got != test.response {
@@ -255,7 +263,7 @@ func TestAnswers(t *testing.T) {
 			if outcome.Disable != (test.reason == ReasonGone) || outcome.Disable != (len(r.webhooks.causes) == 1) {
 				t.Errorf("disable %t, reported %v", outcome.Disable, r.webhooks.causes)
 			}
-			if attempt.Message == "" || attempt.Duration > 3*time.Second {
+			if attempt.Message == "" || attempt.Duration > soon {
 				t.Errorf("it took %v: %q", attempt.Duration, attempt.Message)
 			}
 		})
@@ -286,7 +294,7 @@ func TestBytesThatAreNoResponse(t *testing.T) {
 				_, _ = io.Copy(io.Discard, conn) // until the sender closes it
 			}, false)
 			attempt := r.attempt(t).Attempt
-			if attempt.Reason != test.reason || attempt.StatusCode != test.code || attempt.Duration > 3*time.Second {
+			if attempt.Reason != test.reason || attempt.StatusCode != test.code || attempt.Duration > soon {
 				t.Errorf("outcome %s, %d, want %s, %d, after %v", attempt.Reason, attempt.StatusCode, test.reason, test.code, attempt.Duration)
 			}
 			if len(attempt.Message) > 600 || !utf8.ValidString(attempt.Message) {

@@ -151,11 +151,11 @@ func send(b *testing.B, handler http.Handler, method, path, body string) {
 }
 
 // processorTime is what this process has used.
-func processorTime(b *testing.B) time.Duration {
-	b.Helper()
+func processorTime(tb testing.TB) time.Duration {
+	tb.Helper()
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
+		tb.Fatal(err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
 	"github.com/paddock-health/paddock/apiserver/extraction"
 	"github.com/paddock-health/paddock/apiserver/fhir"
+	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 )
 
@@ -23,6 +24,34 @@ import (
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// expiring is a context whose deadline a spec sets to now by closing over.
+type expiring struct {
+	context.Context
+	over chan struct{}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.over }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// writing is a store that keeps the Done channel of the context of its last write.
+type writing struct {
+	store.Store
+	done atomic.Value // <-chan struct{}
+}
+
+func (w *writing) Write(ctx context.Context, ops []store.Op) ([]store.Result, error) {
+	w.done.Store(ctx.Done())
+	return w.Store.Write(ctx, ops)
+}
 
 // startEngine starts one more engine, as another replica has it.
 func startEngine(config *rest.Config, options cluster.Options) *cluster.Cluster {
@@ -48,14 +77,15 @@ var _ = Describe("A create under criteria that another one holds, which never en
 				<-awake
 			}
 		}})
-		var hurried context.Context
+		hurried, refused := expiring{ctx, make(chan struct{})}, &writing{}
 		var cleared atomic.Int64
 		config := control.Config()
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTrip(func(r *http.Request) (*http.Response, error) {
 				// The claim is refused, on the second attempt for good: now the time is over.
 				if r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/records/") && cleared.Add(1) == 2 {
-					<-hurried.Done()
+					close(hurried.over)
+					<-refused.done.Load().(<-chan struct{})
 				}
 				return next.RoundTrip(r)
 			})
@@ -68,7 +98,8 @@ var _ = Describe("A create under criteria that another one holds, which never en
 			s.Store = gatetest.Everything(sleepy.Open(namespace, "key", cluster.DefaultLimits))
 		})
 		second := newSite(ctx, func(s *fhir.Endpoint) {
-			s.Store = gatetest.Everything(waiting.Open(namespace, "key", cluster.DefaultLimits))
+			refused.Store = waiting.Open(namespace, "key", cluster.DefaultLimits)
+			s.Store = gatetest.Everything(refused)
 		})
 		created := make(chan answer, 1)
 		go func() {
@@ -77,8 +108,6 @@ var _ = Describe("A create under criteria that another one holds, which never en
 		}()
 		Eventually(ctx, asleep).WithTimeout(30 * time.Second).Should(BeClosed())
 
-		hurried, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
 		request := httptest.NewRequestWithContext(hurried, http.MethodPost, second.base+"/patient", strings.NewReader(chipped))
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("If-None-Exist", "identifier=985")

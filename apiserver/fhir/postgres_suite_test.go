@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -54,7 +55,7 @@ func (d *database) start(ctx context.Context) {
 	_, err = schema.Migrate(ctx, conn)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(conn.Close(ctx)).To(Succeed())
-	d.pool, err = postgres.Connect(context.Background(), d.server.URL("postgres"))
+	d.pool, err = postgres.Connect(context.Background(), d.server.URL("postgres")+"&statement_timeout=60s") // a busy machine ends no statement
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -65,7 +66,7 @@ func newPostgresSite(ctx context.Context, changes ...func(*fhir.Endpoint)) site 
 	Expect(relational.pool).NotTo(BeNil(), "the database did not start")
 	key := uuid.NewString()
 	name := "practice-" + key[:8]
-	opened, err := postgres.Open(ctx, relational.pool, key, postgres.Options{Extractor: extraction.Extractor{}})
+	opened, err := postgres.Open(ctx, relational.pool, key, postgres.Options{Extractor: extraction.Extractor{}, QueryTimeout: time.Minute})
 	Expect(err).NotTo(HaveOccurred())
 	s := fhir.Endpoint{
 		Settings: settings.Settings{ID: name, UpdateCreate: true, EnforceReferences: true},

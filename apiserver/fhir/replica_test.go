@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -77,7 +76,7 @@ var _ = Describe("A search that accepts a stale response", Serial, func() {
 			ids, age := found("GET", "/Patient", "", with("Cache-Control", stale))
 			g.Expect(ids).To(ConsistOf("rex"))
 			g.Expect(age).To(Equal("1"))
-		}).WithTimeout(20 * time.Second).Should(Succeed())
+		}).Should(Succeed())
 		_, err := standby.Exec(ctx, `SELECT pg_wal_replay_pause()`)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() (state string) {
@@ -90,10 +89,12 @@ var _ = Describe("A search that accepts a stale response", Serial, func() {
 			{"GET", "/Patient", ""}, {"GET", "/?_type=Patient", ""}, {"POST", "/Patient/_search", "_sort=_id"}, {"GET", "/Patient/rex/$everything", ""},
 		} {
 			By(request.method + " " + request.path)
-			ids, age := found(request.method, request.path, request.body, with("Cache-Control", stale))
-			Expect(ids).To(ConsistOf("rex"))
-			Expect(age).To(MatchRegexp(`^[1-9]\d?$`))
-			ids, age = found(request.method, request.path, request.body)
+			Eventually(func(g Gomega) { // the primary answers for a while after the standby did not answer in time
+				ids, age := found(request.method, request.path, request.body, with("Cache-Control", stale))
+				g.Expect(ids).To(ConsistOf("rex"))
+				g.Expect(age).To(MatchRegexp(`^[1-9]\d?$`))
+			}).Should(Succeed())
+			ids, age := found(request.method, request.path, request.body)
 			Expect(ids).To(ContainElement("rex"))
 			Expect(age).To(BeEmpty())
 		}

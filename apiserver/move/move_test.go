@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -23,7 +24,7 @@ type site struct {
 
 func open(t *testing.T) site {
 	t.Helper()
-	s, err := postgres.Open(t.Context(), pool, uuid.NewString(), postgres.Options{Extractor: storetest.Extractor{}})
+	s, err := postgres.Open(t.Context(), pool, uuid.NewString(), postgres.Options{Extractor: storetest.Extractor{}, QueryTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

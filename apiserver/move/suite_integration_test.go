@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		server, err := localpostgres.Start(ctx, localpostgres.Options{Dir: dir, UnsafeNoFsync: true})
 		if err == nil {
 			defer func() { _ = server.Stop() }()
-			pool, err = connect(ctx, server.URL("postgres"))
+			pool, err = connect(ctx, server.URL("postgres")+"&statement_timeout=60s") // a busy machine ends no statement
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -212,7 +212,7 @@ var _ = Describe("Keys", func() {
 		Expect(issuer.Resume(ctx)).To(Succeed())
 		c.advance(time.Minute)
 		Eventually(func() error { _, err := authenticate(ctx, issuers, unknown); return err }).
-			WithTimeout(10 * time.Second).Should(Succeed())
+			WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(time.Minute))
 
 	It("given inline are not fetched", func(ctx SpecContext) {

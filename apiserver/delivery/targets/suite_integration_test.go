@@ -53,6 +53,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all")
 	admin, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
+	// kube-apiserver serves the resource of an established CRD a moment later.
+	Eventually(func() error { return admin.List(ctx, &v1alpha1.WebhookList{}) }).WithContext(ctx).Should(Succeed())
 	rights, err := cluster.UserConfig("system:serviceaccount:paddock-system:paddock-delivery")
 	Expect(err).NotTo(HaveOccurred())
 	hooks, err = targets.New(rights, targets.Options{SecretsNamespace: secretsNamespace})

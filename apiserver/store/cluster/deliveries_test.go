@@ -96,7 +96,7 @@ func failed(status delivery.Status, next time.Time) delivery.Outcome {
 func deliverTo(t *testing.T, config *rest.Config, leases string, to map[string]*receivers, change ...func(*deliveries.Options)) (stop func()) {
 	t.Helper()
 	options := deliveries.Options{
-		Namespace: leases, Shards: 1,
+		Namespace: leases, Shards: 1, LeaseDuration: time.Minute, // a busy machine loses no Lease
 		Open: func(namespace, _ string) (deliveries.Target, bool) {
 			target, ok := to[namespace]
 			return target, ok

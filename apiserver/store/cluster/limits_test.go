@@ -220,13 +220,7 @@ func TestStatsCountHistory(t *testing.T) {
 	if want.Records != 1 || want.Bytes < 20*100 {
 		t.Errorf("stats of the writer: %+v", want)
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for statsOf(reader.Open(namespace, key, cluster.DefaultLimits)) != want {
-		if time.Now().After(deadline) {
-			t.Fatalf("stats: %+v on another replica, %+v on the writer's", reader.Open(namespace, key, cluster.DefaultLimits).Stats(), want)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	until(t, "stats on another replica", want, func() store.Stats { return statsOf(reader.Open(namespace, key, cluster.DefaultLimits)) })
 	if got := statsOf(newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)); got != want {
 		t.Errorf("stats of a new replica: %+v, want %+v", got, want)
 	}

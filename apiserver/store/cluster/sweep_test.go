@@ -71,13 +71,7 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("%d records, histories and claims before the sweep, want 2 each", before)
 	}
 	swept := newEngine(t, cluster.Options{Now: func() time.Time { return time.Now().Add(time.Hour) }})
-	deadline := time.Now().Add(10 * time.Second)
-	for left() != [3]int{1, 0, 1} {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d records, histories and claims after the sweep, want 1, 0, 1", left())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(t, "records, histories and claims after the sweep", [3]int{1, 0, 1}, left)
 	rival := rex(1)
 	rival.Key.ID = "rival"
 	_, err := swept.Open(namespace, key, cluster.DefaultLimits).Write(t.Context(), []store.Op{claimed(rival, "long")})

@@ -46,18 +46,21 @@ func TestBackup(t *testing.T) {
 	var acknowledged atomic.Int64
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	go func() {
-		for n := 1; ; n++ {
+		for n := 1; ; {
 			select {
 			case <-stop:
 				stopped <- nil
 				return
 			default:
 			}
-			if _, err := site.Write(t.Context(), []store.Op{counterOp("busy", n)}); err != nil {
+			switch _, err := site.Write(t.Context(), []store.Op{counterOp("busy", n)}); {
+			case err == nil:
+				acknowledged.Store(int64(n))
+				n++
+			case !errors.Is(err, store.ErrUnavailable): // that write took too long, and is repeated
 				stopped <- err
 				return
 			}
-			acknowledged.Store(int64(n))
 		}
 	}()
 	target := filepath.Join(dir, "target")

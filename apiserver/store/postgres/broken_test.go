@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -104,7 +105,7 @@ func (w *writer) run(ctx context.Context, s store.Store) error {
 // recovered is what a call comes to once the connections of the dead server are used up.
 func recovered[T any](t *testing.T, call func() (T, error)) (T, error) {
 	t.Helper()
-	for until := time.Now().Add(10 * time.Second); ; {
+	for until := time.Now().Add(30 * time.Second); ; {
 		result, err := call()
 		if !errors.Is(err, store.ErrUnavailable) || time.Now().After(until) {
 			return result, err
@@ -204,7 +205,7 @@ func TestKilledServer(t *testing.T) {
 
 func versions(t *testing.T, s store.Store) int64 {
 	t.Helper()
-	page, err := s.History(t.Context(), store.HistoryQuery{})
+	page, err := recovered(t, func() (store.Page, error) { return s.History(t.Context(), store.HistoryQuery{}) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,14 @@ func TestSlowQuery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ConnConfig.RuntimeParams["statement_timeout"] = "1ms"
+	prepare := config.AfterConnect
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := prepare(ctx, conn); err != nil {
+			return err
+		}
+		_, err := conn.Exec(ctx, `SET statement_timeout = '1ms'`)
+		return err
+	}
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

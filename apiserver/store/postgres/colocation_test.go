@@ -120,7 +120,7 @@ var statementsOfSeveralSites = []colocationtest.Exception{
 // has sent through the pool are checked.
 func watched(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	config, err := postgres.Config(server.URL(database))
+	config, err := postgres.Config(unhurried(server.URL(database)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (c countingConn) Read(to []byte) (int, error) {
 // TestDumpReceivesItsPage checks that a page that its bytes limit does not receive the records after it.
 func TestDumpReceivesItsPage(t *testing.T) {
 	var received atomic.Int64
-	config, err := postgres.Config(server.URL(database))
+	config, err := postgres.Config(unhurried(server.URL(database)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -146,6 +146,7 @@ var ErrStale = errStale
 
 // ReplicaTimings are the timings of searches on replicas that tests need to know.
 const (
+	ReplicaTimeout   = replicaTimeout
 	ReplicaPause     = replicaPause
 	PositionInterval = positionInterval
 )

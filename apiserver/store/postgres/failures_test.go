@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,15 +16,17 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/storetest"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
 
-// callTimeout is that of the calls of a broken site, and slack what a busy machine adds.
 const (
 	// callTimeout is the timeout of calls of a broken site. slack is added for a busy machine.
 	callTimeout = 500 * time.Millisecond
 	slack       = 2 * time.Second
 	connections = 6
+	// maxConnections is the number of connections that the server accepts.
+	maxConnections = 12
 )
 
 // broken is a site whose server or network tests break. It is opened once.
@@ -40,7 +43,7 @@ type broken struct {
 func breakIt(t *testing.T) *broken {
 	t.Helper()
 	b := &broken{server: startServer(t, map[string]string{
-		"shared_buffers": "32MB", "max_connections": "12", "superuser_reserved_connections": "0",
+		"shared_buffers": "32MB", "max_connections": strconv.Itoa(maxConnections), "superuser_reserved_connections": "0",
 	})}
 	var through string
 	b.proxy, through = newProxy(t, b.server.URL(database))
@@ -53,11 +56,13 @@ func breakIt(t *testing.T) *broken {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.pool.Close)
-	b.site = open(t, b.pool, uuid.NewString(), postgres.Options{QueryTimeout: callTimeout})
-	for _, call := range b.writes(t) {
-		if err := call(); err != nil {
-			t.Fatal(err)
-		}
+	key := uuid.NewString()
+	await(t, "open", func() (err error) {
+		b.site, err = postgres.Open(t.Context(), b.pool, key, postgres.Options{Extractor: storetest.Extractor{}, QueryTimeout: callTimeout})
+		return err
+	})
+	for name, call := range b.writes(t) {
+		await(t, name, call)
 	}
 	return b
 }
@@ -123,14 +128,18 @@ func (b *broken) unavailable(t *testing.T, how string, all calls) {
 	for name, call := range all {
 		for range 4 {
 			group.Go(func() {
-				began := time.Now()
-				err := call()
-				if !errors.Is(err, store.ErrUnavailable) {
-					t.Errorf("%s while %s: %v, want ErrUnavailable", name, how, err)
+				took, most := time.Hour, timeoutOf(name)+slack
+				for range 3 { // other work on the machine may delay one of them
+					began := time.Now()
+					err := call()
+					if !errors.Is(err, store.ErrUnavailable) {
+						t.Errorf("%s while %s: %v, want ErrUnavailable", name, how, err)
+					}
+					if took = min(took, time.Since(began)); took <= most {
+						return
+					}
 				}
-				if took, most := time.Since(began), timeoutOf(name)+slack; took > most {
-					t.Errorf("%s while %s: took %s, at most %s wanted", name, how, took, most)
-				}
+				t.Errorf("%s while %s: took %s, at most %s wanted", name, how, took, most)
 			})
 		}
 	}
@@ -198,9 +207,7 @@ func TestFailures(t *testing.T) {
 			failure.begin(t)
 			b.unavailable(t, failure.how, failure.fails)
 			for name, call := range failure.succeed {
-				if err := call(); err != nil {
-					t.Errorf("%s while %s: %v", name, failure.how, err)
-				}
+				await(t, fmt.Sprintf("%s while %s", name, failure.how), call)
 			}
 			failure.end(t)
 			b.served(t, failure.how, all)

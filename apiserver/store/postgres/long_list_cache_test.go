@@ -126,6 +126,12 @@ func searchSlowly(t *testing.T, site *postgres.Store) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		for waiting := 0; waiting == 0; time.Sleep(time.Millisecond) {
+			if err := tx.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'res'::regclass").Scan(&waiting); err != nil {
+				t.Error(err)
+				break
+			}
+		}
 		time.Sleep(100 * time.Millisecond)
 		if err := tx.Rollback(t.Context()); err != nil {
 			t.Error(err)

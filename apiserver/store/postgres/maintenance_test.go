@@ -16,7 +16,7 @@ import (
 // TestMaintenanceOfManySites reindexes more sites than a pool has connections, and enforces their
 // retention.
 func TestMaintenanceOfManySites(t *testing.T) {
-	config, err := postgres.Config(server.URL(database))
+	config, err := postgres.Config(unhurried(server.URL(database)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -194,7 +194,7 @@ func (p *plans) reset() {
 // explaining opens a pool whose statements report their plans.
 func explaining(t *testing.T) (*pgxpool.Pool, *plans) {
 	t.Helper()
-	config, err := postgres.Config(server.URL(database))
+	config, err := postgres.Config(unhurried(server.URL(database)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -40,7 +41,7 @@ func TestMain(m *testing.M) {
 			err = migrate(ctx, server.URL(database))
 		}
 		if err == nil {
-			shared, err = postgres.Connect(ctx, server.URL(database))
+			shared, err = postgres.Connect(ctx, unhurried(server.URL(database)))
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -50,6 +51,9 @@ func TestMain(m *testing.M) {
 		return m.Run()
 	}())
 }
+
+// unhurried returns a connection string whose statements may take a minute, so that a busy machine ends none.
+func unhurried(uri string) string { return uri + "&statement_timeout=60s" }
 
 func migrate(ctx context.Context, dsn string) error {
 	conn, err := pgx.Connect(ctx, dsn)
@@ -65,6 +69,9 @@ func open(t testing.TB, pool *pgxpool.Pool, key string, options postgres.Options
 	t.Helper()
 	if options.Extractor == nil {
 		options.Extractor = storetest.Extractor{}
+	}
+	if options.QueryTimeout == 0 && options.Replicas == nil { // the wait for a replica is a part of it
+		options.QueryTimeout = time.Minute
 	}
 	site, err := postgres.Open(t.Context(), pool, key, options)
 	if err != nil {
@@ -139,7 +146,7 @@ func connectNew(t *testing.T, name string) *pgxpool.Pool {
 	if err := migrate(t.Context(), server.URL(name)); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := postgres.Connect(t.Context(), server.URL(name))
+	pool, err := postgres.Connect(t.Context(), unhurried(server.URL(name)))
 	if err != nil {
 		t.Fatal(err)
 	}

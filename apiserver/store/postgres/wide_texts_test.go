@@ -31,7 +31,7 @@ func upgraded(t *testing.T, siteKey string) *pgxpool.Pool {
 		t.Fatal(err)
 	}
 	migrateFromWideTexts(t, server.URL(name), siteKey)
-	pool, err := postgres.Connect(t.Context(), server.URL(name))
+	pool, err := postgres.Connect(t.Context(), unhurried(server.URL(name)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -244,11 +244,16 @@ func testHistoryPositions(t *testing.T, open Open) {
 	}
 }
 
-// writesPerPage is the number of writes that pacing allows for each page.
-const writesPerPage = 4
+const (
+	// writesPerPage is the number of writes that pacing allows for each page of a history.
+	writesPerPage = 4
+	// writesPerSearch is the same for a search. It is less than the number of records on a page, because
+	// a record that is written moves to the end of some orders.
+	writesPerSearch = 2
+)
 
-// pacing is a store whose writers wait for its histories: without that, a slow machine would write so
-// much during a page that the pages of a history never end.
+// pacing is a store whose writers wait for its histories and searches: without that, a slow machine would
+// write so much during a page that the pages never end.
 type pacing struct {
 	store.Store
 	writes chan struct{}
@@ -256,13 +261,23 @@ type pacing struct {
 
 // History implements store.Store.
 func (p pacing) History(ctx context.Context, query store.HistoryQuery) (store.Page, error) {
-	for range writesPerPage {
+	p.allow(writesPerPage)
+	return p.Store.History(ctx, query)
+}
+
+// Search implements store.Store.
+func (p pacing) Search(ctx context.Context, query store.Query) (store.Page, error) {
+	p.allow(writesPerSearch)
+	return p.Store.Search(ctx, query)
+}
+
+func (p pacing) allow(writes int) {
+	for range writes {
 		select {
 		case p.writes <- struct{}{}:
 		default: // the writers are slower than the pages
 		}
 	}
-	return p.Store.History(ctx, query)
 }
 
 // testHistoryPagingUnderWrites shows that paging through the history of the site during writes

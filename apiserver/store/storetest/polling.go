@@ -34,16 +34,19 @@ func Poll(t *testing.T, writers []store.Store, s store.Store) {
 	for _, p := range pollers {
 		polling.Go(func() {
 			// A write that another replica acknowledged is visible within the time soon, but not at once.
-			// So the polls end only when soon has passed without a new version.
-			for newest, began := time.Now(), time.Now(); began.Sub(newest) < soon; began = time.Now() {
-				written := done.Load()
+			// So the polls end only with one that began when soon had passed, and that has no new version.
+			for newest := time.Now(); ; {
+				written, began := done.Load(), time.Now()
 				more, err := p.poll(t, s)
 				if err != nil {
 					t.Errorf("%s: %v", p.name, err)
 					return
 				}
-				if more || !written {
+				switch {
+				case more || !written:
 					newest = time.Now()
+				case began.Sub(newest) >= soon:
+					return
 				}
 			}
 		})

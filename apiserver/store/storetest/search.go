@@ -157,6 +157,7 @@ func testPagingUnderWrites(t *testing.T, open Open) {
 		write(t, s, put(fmt.Sprintf("steady-%02d", i), body(i)))
 	}
 	stop := make(chan struct{})
+	paged := pacing{s, make(chan struct{}, 2*writesPerSearch)}
 	var writers sync.WaitGroup
 	for w := range 3 {
 		writers.Go(func() {
@@ -164,7 +165,7 @@ func testPagingUnderWrites(t *testing.T, open Open) {
 				select {
 				case <-stop:
 					return
-				default:
+				case <-paged.writes:
 				}
 				id := fmt.Sprintf("passing-%d-%d", w, i%20)
 				op := put(id, body(i))
@@ -181,7 +182,7 @@ func testPagingUnderWrites(t *testing.T, open Open) {
 	for round := range 12 {
 		for _, sort := range sorts {
 			seen := map[string]int{}
-			for _, id := range allIDs(t, s, store.Query{Types: patients, Count: 4 + round, Sort: []store.Sort{sort}}) {
+			for _, id := range allIDs(t, paged, store.Query{Types: patients, Count: 4 + round, Sort: []store.Sort{sort}}) {
 				seen[id]++
 			}
 			for i := range steady {

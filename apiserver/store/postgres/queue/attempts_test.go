@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // TestAttempts counts the attempts that a webhook may have at the same time.
-func TestAttempts(t *testing.T) {
+func TestAttempts(t *testing.T) { synctest.Test(t, testAttempts) }
+
+func testAttempts(t *testing.T) {
 	const queue = "w"
 	q := newQueues(nil, Options{Workers: 8})
 	var running []*attempts

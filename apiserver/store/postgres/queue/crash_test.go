@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	. "github.com/onsi/gomega"
 
 	"github.com/paddock-health/paddock/apiserver/delivery"
@@ -76,8 +77,15 @@ func TestLostConnections(t *testing.T) {
 		return delivered(), nil
 	}}
 	const writers, each = 4, 50
+	const deliveries = "deliveries" // the name of the sessions that are ended
 	for range 2 {
-		pool := d.connect()
+		config := d.pool.Config()
+		config.ConnConfig.RuntimeParams["application_name"] = deliveries
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(pool.Close)
 		q := newQueue(t, pool, queue.Options{RescueAfter: 2 * time.Second})
 		q.Add(s, r)
 		run(t, q)
@@ -93,9 +101,9 @@ func TestLostConnections(t *testing.T) {
 				return
 			case <-ticker.C:
 			}
-			// Connections of writers are left alone: a writer would have to repeat its write.
+			// The writers have other sessions: a writer would have to repeat its write.
 			_, err := d.pool.Exec(t.Context(), `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-				WHERE datname = current_database() AND pid <> pg_backend_pid() AND query !~ 'res' AND random() < 0.7`)
+				WHERE datname = current_database() AND application_name = $1 AND query !~ 'res' AND random() < 0.7`, deliveries)
 			if err != nil && t.Context().Err() == nil {
 				t.Logf("cut: %v", err)
 			}
@@ -216,7 +224,7 @@ func TestKilled(t *testing.T) {
 	}
 	_ = process.Wait()
 	r := &receiver{}
-	q := newQueue(t, d.pool, queue.Options{RescueAfter: 3 * time.Second})
+	q := newQueue(t, d.pool, queue.Options{RescueAfter: 8 * time.Second}) // longer than an attempt on a busy machine
 	q.Add(s, r)
 	run(t, q)
 	g := NewWithT(t)

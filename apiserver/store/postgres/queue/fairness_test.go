@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -69,9 +70,12 @@ func TestManyPending(t *testing.T) {
 	q.Add(crowded, slow)
 	during := measure("during")
 	g.Eventually(func() int64 { return healthOf(g, crowded, "slow").Pending }, 10*time.Minute, "50ms").Should(BeEquivalentTo(pending))
-	next := measure("next")
+	next, most := measure("next"), 3*alone+150*time.Millisecond
+	for n := 0; n < 2 && next > most; n++ { // other work on the machine may delay one of them
+		next = min(next, measure(fmt.Sprint("next", n)))
+	}
 	t.Logf("accept to attempt, 90%%: %s alone, %s while %d others are handed on, %s next to them", alone, during, pending, next)
-	if most := 3*alone + 150*time.Millisecond; next > most {
+	if next > most {
 		t.Errorf("%s next to many pending deliveries, %s alone", next, alone)
 	}
 	for what, ask := range map[string]func() error{

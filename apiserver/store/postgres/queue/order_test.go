@@ -65,8 +65,8 @@ func TestOrder(t *testing.T) {
 	}
 	publishing.Wait()
 	g := NewWithT(t)
-	// Well below the period in which chains are healed.
-	g.Eventually(func() int { return counts(t, s, "a")[delivery.Delivered] }, 30*time.Second, "50ms").Should(Equal(publishers * each))
+	// Below the period in which chains are healed.
+	g.Eventually(func() int { return counts(t, s, "a")[delivery.Delivered] }, 50*time.Second, "50ms").Should(Equal(publishers * each))
 }
 
 // TestOrderAfterFailure shows that what follows a failed delivery is attempted, that a replayed one

@@ -77,7 +77,7 @@ func newDatabase(t testing.TB) *database {
 	if _, err := schema.Migrate(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	d := &database{t: t, uri: server.URL(name)}
+	d := &database{t: t, uri: server.URL(name) + "&statement_timeout=60s"} // a busy machine ends no statement
 	if test, ok := t.(*testing.T); ok {
 		d.recorder = colocationtest.NewRecorder()
 		t.Cleanup(func() { d.checkStatements(test) })
@@ -108,7 +108,7 @@ func (d *database) site() *postgres.Store { return d.open(uuid.NewString()) }
 
 func (d *database) open(key string) *postgres.Store {
 	d.t.Helper()
-	s, err := postgres.Open(d.t.Context(), d.pool, key, postgres.Options{})
+	s, err := postgres.Open(d.t.Context(), d.pool, key, postgres.Options{QueryTimeout: time.Minute})
 	if err != nil {
 		d.t.Fatal(err)
 	}

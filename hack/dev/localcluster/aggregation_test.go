@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -71,6 +70,6 @@ var _ = Describe("a control plane with an aggregated API server on this machine"
 
 		Eventually(ctx, func() ([]byte, error) {
 			return client.CoreV1().RESTClient().Get().AbsPath("/apis/whoami.paddock.health/v1").DoRaw(ctx)
-		}).WithTimeout(20 * time.Second).Should(BeEquivalentTo("kubernetes-admin"))
+		}).Should(BeEquivalentTo("kubernetes-admin"))
 	}, limit)
 })

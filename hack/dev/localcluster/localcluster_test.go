@@ -29,7 +29,8 @@ import (
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 )
 
-const limit = SpecTimeout(time.Minute)
+// limit is longer than the starts in a spec may take together.
+const limit = SpecTimeout(5 * time.Minute)
 
 func clientFor(config *rest.Config) kubernetes.Interface {
 	GinkgoHelper()
@@ -65,7 +66,7 @@ var _ = Describe("a control plane", Ordered, func() {
 		cluster = start(ctx, localcluster.Options{Dir: dir, AuditLog: true, Out: out})
 		client = clientFor(cluster.Config())
 		createNamespace(ctx, client, namespace)
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(5*time.Minute))
 
 	It("hands out a kubeconfig that works", func(ctx SpecContext) {
 		config, err := clientcmd.BuildConfigFromFlags("", cluster.Kubeconfig())

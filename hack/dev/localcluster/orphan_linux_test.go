@@ -38,7 +38,7 @@ func TestEndOrphan(t *testing.T) {
 			}
 
 			// A killed process gives its memory up before the kernel calls it ended.
-			for deadline := time.Now().Add(5 * time.Second); test.ended && running(t, orphan.Process.Pid) && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(30 * time.Second); test.ended && running(t, orphan.Process.Pid) && time.Now().Before(deadline); {
 				time.Sleep(time.Millisecond)
 			}
 			if ended := !running(t, orphan.Process.Pid); ended != test.ended {
@@ -88,7 +88,7 @@ func startIdle(t *testing.T, dir string) *exec.Cmd {
 		_ = cmd.Wait()
 	})
 	// The kernel sets the command line after it closes the descriptors that Start waits for.
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		process, err := procfs.NewProc(cmd.Process.Pid)
 		if err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 
 const (
 	// stopGrace is how long a process may take to stop before it is killed.
-	stopGrace    = 10 * time.Second
+	stopGrace    = 30 * time.Second
 	pollInterval = 50 * time.Millisecond
 	probeTimeout = 5 * time.Second
 )

@@ -81,7 +81,7 @@ func TestNothingIsLeftOfAKilledNode(t *testing.T) {
 		t.Fatalf("start an enclosed program: it says %q: %v", line, err)
 	}
 	// A started process shows its arguments only once it has replaced that which started it.
-	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return processesWith(t, dir) > 0, nil
 	})
 	if err != nil {
@@ -96,7 +96,7 @@ func TestNothingIsLeftOfAKilledNode(t *testing.T) {
 	if err := victim.Wait(); err == nil {
 		t.Fatal("a killed program ended well")
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return processesWith(t, dir) == 0, nil
 	})
 	if err != nil {
@@ -104,7 +104,7 @@ func TestNothingIsLeftOfAKilledNode(t *testing.T) {
 	}
 	// It had no chance to remove its cgroups; the next one does. The kernel lets go of a cgroup
 	// a moment after its last process.
-	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		err := removeCgroups(fmt.Sprintf("%s%d", cgroupPrefix, victim.Process.Pid))
 		return len(cgroupsOf(t, victim.Process.Pid)) == 0, err
 	})

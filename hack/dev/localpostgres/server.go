@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -30,6 +31,13 @@ const (
 	stopGrace    = 30 * time.Second
 	pollInterval = 20 * time.Millisecond
 	superuser    = "postgres"
+)
+
+// Free ports are chosen below 30000, where node ports begin. Linux uses ports from 32768 for outgoing
+// connections, and such a connection could take the port of a server that restarts.
+const (
+	lowestPort  = 20000
+	highestPort = 29999
 )
 
 var (
@@ -324,12 +332,12 @@ func (s *Server) choosePort() (int, error) {
 			return port, nil
 		}
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+	for range 100 {
+		if port := lowestPort + rand.IntN(highestPort-lowestPort+1); isFree(port) {
+			return port, os.WriteFile(note, []byte(strconv.Itoa(port)), 0o644)
+		}
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, errors.Join(listener.Close(), os.WriteFile(note, []byte(strconv.Itoa(port)), 0o644))
+	return 0, fmt.Errorf("find a free port: none of 100 random ports between %d and %d can be opened: end programs that use these ports", lowestPort, highestPort)
 }
 
 func isFree(port int) bool {

@@ -108,6 +108,9 @@ var _ = Describe("Keeper", func() {
 			Expect(client.IgnoreNotFound(admin.Delete(ctx, configuration))).To(Succeed())
 			Expect(admin.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(operatorNamespace))).To(Succeed())
 		})
+		Eventually(func() []apiregistrationv1.APIServiceCondition { // kube-apiserver writes them once
+			return registered(ctx).Status.Conditions
+		}).WithContext(ctx).Should(Not(BeEmpty()))
 	})
 
 	It("makes all of it, and then writes nothing", func(ctx SpecContext) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -27,10 +28,19 @@ var _ = Describe("Deletion", func() {
 			createRecord(ctx, s.Namespace, claim.Spec.SiteKey, fmt.Sprintf("patient.%d", i))
 		}
 		createRecord(ctx, s.Namespace, "another-key", "patient.foreign")
+		held := newRecord(s.Namespace, claim.Spec.SiteKey, "held") // the deletion does not end before the late record
+		held.Finalizers = []string{"example.org/backup"}
+		Expect(apiServer.Create(ctx, held)).To(Succeed())
 
 		Expect(admin.Delete(ctx, s)).To(Succeed())
 		Eventually(condition(s, v1alpha1.ConditionReady)).WithContext(ctx).Should(Equal("False Deleting"))
 		createRecord(ctx, s.Namespace, claim.Spec.SiteKey, "patient.late") // by an API server that has not heard
+		Eventually(countRecords).WithArguments(s.Namespace, claim.Spec.SiteKey).WithContext(ctx).Should(Equal(1))
+		held = get[recordsv1alpha1.Record](ctx, held.Namespace, held.Name)
+		Expect(held.DeletionTimestamp).NotTo(BeNil())
+		Expect(held.DeletionTimestamp.Time).NotTo(BeTemporally("<", reload(ctx, s).DeletionTimestamp.Add(drain)), "API servers have this time to hear")
+		held.Finalizers = nil
+		Expect(apiServer.Update(ctx, held)).To(Succeed())
 		expectGone(ctx, s)
 		Expect(countRecords(ctx, s.Namespace, claim.Spec.SiteKey)).To(BeZero())
 		Expect(countRecords(ctx, s.Namespace, "another-key")).To(Equal(6), "the records of another key are not the Site's")
@@ -96,6 +106,9 @@ var _ = Describe("Deletion", func() {
 	})
 
 	It("keeps the records when the policy becomes Retain in time", func(ctx SpecContext) {
+		before := drain
+		DeferCleanup(func() { drain = before })
+		drain = time.Hour
 		startController(ctx)
 		s := newSite(newNamespace(ctx), "oak", "rescued", v1alpha1.DeletionDelete)
 		Expect(admin.Create(ctx, s)).To(Succeed())
@@ -104,6 +117,7 @@ var _ = Describe("Deletion", func() {
 		createRecord(ctx, s.Namespace, claim.Spec.SiteKey, "patient.1")
 
 		Expect(admin.Delete(ctx, s)).To(Succeed())
+		Eventually(condition(s, v1alpha1.ConditionReady)).WithContext(ctx).Should(Equal("False Deleting"))
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DeletionPolicy = v1alpha1.DeletionRetain })
 		expectGone(ctx, s)
 		Expect(countRecords(ctx, s.Namespace, claim.Spec.SiteKey)).To(Equal(6))

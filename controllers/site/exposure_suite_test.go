@@ -143,7 +143,7 @@ var _ = Describe("An address by Ingress", func() {
 		By("asking for none any more")
 		expose(ctx, s, nil)
 		expectAddress(ctx, s, "none "+publicURL+"/site/exposed")
-		Expect(ingressOf(ctx, s)).To(BeNil())
+		Eventually(ingressOf).WithArguments(s).WithContext(ctx).Should(BeNil())
 	})
 
 	It("comes when the policy that refused it is gone", func(ctx SpecContext) {
@@ -190,7 +190,7 @@ var _ = Describe("An address by Ingress", func() {
 		expectAddress(ctx, s, "True Exposed https://records.example.com/site/one-day")
 		expose(ctx, s, ingressTo("records.example.net"))
 		expectAddress(ctx, s, "False HostNotAllowed "+publicURL+"/site/one-day")
-		Expect(ingressOf(ctx, s)).To(BeNil())
+		Eventually(ingressOf).WithArguments(s).WithContext(ctx).Should(BeNil())
 	})
 
 	It("is no way to a path of another site, whoever shares the host", func(ctx SpecContext) {
@@ -237,7 +237,7 @@ var _ = Describe("An address by Ingress", func() {
 		claim.Spec.SiteRef = v1alpha1.SiteReference{Namespace: "another", Name: "oak", UID: "other"}
 		Expect(admin.Update(ctx, claim)).To(Succeed())
 		expectAddress(ctx, s, "False NotAccepted ")
-		Expect(ingressOf(ctx, s)).To(BeNil())
+		Eventually(ingressOf).WithArguments(s).WithContext(ctx).Should(BeNil())
 		stop()
 	})
 
@@ -329,10 +329,10 @@ var _ = Describe("An address by HTTPRoute", Ordered, func() {
 		expose(ctx, s, ingressTo("records.example.com"))
 		expectAddress(ctx, s, "True Exposed https://records.example.com/site/routed")
 		Eventually(routeOf).WithArguments(s).WithContext(ctx).Should(BeNil())
-		Expect(grantOf(ctx, s)).To(BeNil())
+		Eventually(grantOf).WithArguments(s).WithContext(ctx).Should(BeNil())
 		expose(ctx, s, routeBy("public", "oak.example.org"))
 		expectAddress(ctx, s, "False RoutePending https://oak.example.org/site/routed")
-		Expect(ingressOf(ctx, s)).To(BeNil())
+		Eventually(ingressOf).WithArguments(s).WithContext(ctx).Should(BeNil())
 
 		By("going with the Site")
 		deleteAndWait(ctx, s)
@@ -416,6 +416,7 @@ func installGatewayAPI(ctx context.Context) {
 		kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(module.Dir, "config", "crd", "standard", "gateway.networking.k8s.io_"+kind+".yaml"))
 		kubectl(ctx, "wait", "--for=condition=Established", "crd/"+kind+".gateway.networking.k8s.io")
 	}
+	awaitKinds(ctx, exposure.RouteKind, exposure.GrantKind)
 }
 
 // judge writes what the controller of the route's Gateways makes of it.

@@ -2,6 +2,7 @@ package site_test
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -31,16 +32,18 @@ var _ = Describe("Connections of the release before", func() {
 			return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(s), &corev1.Secret{}))
 		}
 	}
-	move := func(keep time.Duration) {
+	move := func(keep time.Duration) (stop func()) {
 		controller := clientOf(controllerUser)
 		former := &site.FormerConnections{Client: controller, Live: controller, From: operatorNamespace, To: connectionsNamespace, Keep: keep}
 		running, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
 		go func() { done <- former.Start(running) }()
-		DeferCleanup(func() {
+		stop = sync.OnceFunc(func() {
 			cancel()
 			Expect(<-done).To(Succeed())
 		})
+		DeferCleanup(stop)
+		return stop
 	}
 
 	It("are copied at once, and removed when API servers of that release have ended", func(ctx SpecContext) {
@@ -54,14 +57,16 @@ var _ = Describe("Connections of the release before", func() {
 		}
 		copied := connection(connectionsNamespace, first.Name, "")
 		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(admin.Delete(ctx, copied))).To(Succeed()) })
-		move(2 * time.Second)
+		stop := move(time.Hour)
 		Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(copied), copied) }).Should(Succeed())
 		Expect(copied.Data).To(Equal(first.Data))
 		Expect(copied.Type).To(Equal(first.Type))
 		Expect(copied.Labels).To(Equal(first.Labels))
 		Expect(copied.Annotations).To(Equal(first.Annotations))
 		Expect(gone(ctx, first)()).To(BeFalse())
-		Eventually(gone(ctx, first)).WithTimeout(10 * time.Second).Should(BeTrue())
+		stop()
+		move(time.Millisecond)
+		Eventually(gone(ctx, first)).Should(BeTrue())
 		Eventually(gone(ctx, handed)).Should(BeTrue())
 		Expect(get[corev1.Secret](ctx, newer.Namespace, newer.Name).Data).To(Equal(newer.Data))
 		Expect(gone(ctx, foreign)()).To(BeFalse())

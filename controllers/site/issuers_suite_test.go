@@ -3,6 +3,7 @@ package site_test
 import (
 	"context"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -59,7 +60,7 @@ var _ = Describe("Issuers of a Site", func() {
 		change(func(i *v1alpha1.Issuer) { i.URL, i.CABundle, i.JWKS = issuer.URL, []byte(issuer.CA), "" })
 		ready("False IssuerUnreachable")
 		Expect(issuer.Resume(ctx)).To(Succeed())
-		ready("True KeysKnown")
+		Eventually(condition(s, v1alpha1.ConditionIssuersReady)).WithContext(ctx).WithTimeout(time.Minute).Should(Equal("True KeysKnown"))
 
 		By("no issuers any more")
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.Access.Issuers = nil })

@@ -254,13 +254,14 @@ var _ = Describe("A move", func() {
 	})
 
 	It("never deletes the database that serves the Site", func(ctx SpecContext) {
-		startController(ctx)
+		stop := startController(ctx)
 		s := newProvisionedSite(newNamespace(ctx), "moved-kept", v1alpha1.EngineStatefulSet)
 		Expect(admin.Create(ctx, s)).To(Succeed())
 		Eventually(databaseOf).WithContext(ctx).WithArguments(s.Namespace).Should(HaveLen(6))
 		serve(ctx, get[corev1.Secret](ctx, s.Namespace, provision.Name), settingsOf(get[appsv1.StatefulSet](ctx, s.Namespace, provision.Name)))
 		setPod(ctx, s.Namespace, podReady)
 		expectReady(ctx, s)
+		stop() // so that it does not choose another database for the move
 		m := &v1alpha1.SiteMove{Spec: v1alpha1.SiteMoveSpec{SiteName: s.Name, To: provisionedStorage(v1alpha1.EngineStatefulSet)}}
 		m.Namespace, m.Name = s.Namespace, "stale"
 		m.Finalizers = []string{v1alpha1.SiteMoveFinalizer}
@@ -268,6 +269,7 @@ var _ = Describe("A move", func() {
 		m.Status.Phase, m.Status.Direction, m.Status.ProvisionedName = v1alpha1.MovePending, v1alpha1.MoveForward, provision.Name
 		Expect(admin.Status().Update(ctx, m)).To(Succeed())
 		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		startController(ctx)
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))
 		Expect(databaseOf(ctx, s.Namespace)).To(HaveLen(6))
 	})
@@ -359,18 +361,19 @@ var _ = Describe("A move", func() {
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
 		copied(ctx, m, v1alpha1.MoveCopying)
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveDraining))
-		var clock time.Duration
-		r := &site.MoveReconciler{Reconciler: &site.Reconciler{Client: admin, Live: admin, Now: func() time.Time { return time.Now().Add(clock) }, ConnectionsNamespace: connectionsNamespace}}
-		// after reconciles the move with a clock that is ahead, and returns the phase.
-		after := func(ahead time.Duration) v1alpha1.MovePhase {
+		var clock time.Time
+		r := &site.MoveReconciler{Reconciler: &site.Reconciler{Client: admin, Live: admin, Now: func() time.Time { return clock }, ConnectionsNamespace: connectionsNamespace}}
+		// at reconciles the move at a time, and returns the phase.
+		at := func(now time.Time) v1alpha1.MovePhase {
 			GinkgoHelper()
-			clock = ahead
+			clock = now
 			_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 			Expect(err).NotTo(HaveOccurred())
 			return get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Phase
 		}
-		Expect(after(0)).To(Equal(v1alpha1.MoveDraining))
-		Expect(after((timeout-2)*time.Second)).To(Equal(v1alpha1.MoveDraining), "an attempt may still run")
+		begin := time.Now()
+		Expect(at(begin)).To(Equal(v1alpha1.MoveDraining))
+		Expect(at(begin.Add((timeout-2)*time.Second))).To(Equal(v1alpha1.MoveDraining), "an attempt may still run")
 		deleteAndWait(ctx, hook) // instead of the rest of the wait
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCatchingUp))
 
@@ -385,8 +388,11 @@ var _ = Describe("A move", func() {
 		Expect(get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.Pauses).To(Equal(int32(2)))
 
 		By("giving up")
-		Expect(after(50 * time.Second)).To(Equal(v1alpha1.MoveCatchingUp))
-		Expect(after(61 * time.Second)).To(Equal(v1alpha1.MoveRollingBack))
+		paused := get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.PausedTime.Time
+		Expect(at(paused.Add(50 * time.Second))).To(Equal(v1alpha1.MoveCatchingUp))
+		Eventually(func() v1alpha1.MovePhase { // the running controller writes too
+			return at(paused.Add(61 * time.Second))
+		}).WithContext(ctx).Should(BeElementOf(v1alpha1.MoveRollingBack, v1alpha1.MoveRolledBack))
 		late := get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name)
 		before := client.MergeFrom(late.DeepCopy())
 		late.Status.PhaseTime = ptr.To(metav1.NowMicro()) // the clock of the running controller is not ahead

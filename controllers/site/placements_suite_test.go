@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,10 @@ import (
 
 // leaseName is the name of the Lease of the leader election.
 const leaseName = "paddock-controller"
+
+// leaseDuration and renewDeadline are longer than by default, so that a leader on a busy machine does not lose
+// its Lease.
+const leaseDuration, renewDeadline = time.Minute, 30 * time.Second
 
 // watchLag is the delay of each part of a watch of SiteClaims. It is longer than a placement takes.
 const watchLag = 2 * time.Second
@@ -106,9 +111,10 @@ var _ = Describe("Placements on the databases of a pool", func() {
 func elected(o *ctrl.Options) {
 	GinkgoHelper()
 	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, operatorNamespace, leaseName,
-		resourcelock.ResourceLockConfig{Identity: uuid.NewString()}, controllerConfig, 10*time.Second)
+		resourcelock.ResourceLockConfig{Identity: uuid.NewString()}, controllerConfig, renewDeadline)
 	Expect(err).NotTo(HaveOccurred())
 	o.LeaderElection, o.LeaderElectionResourceLockInterface, o.LeaderElectionReleaseOnCancel = true, lock, true
+	o.LeaseDuration, o.RenewDeadline = ptr.To(leaseDuration), ptr.To(renewDeadline)
 }
 
 // lagging delays the watch of SiteClaims, so that the controller's cache has their changes late.

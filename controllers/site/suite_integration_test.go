@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -59,8 +60,6 @@ const (
 	// with the first and the second name; nobody listens there.
 	serviceAddress       = "127.0.0.2"
 	secondServiceAddress = "127.0.0.3"
-	// drain is short, but longer than a test takes to write after a deletion.
-	drain = 2 * time.Second
 	// databaseTimeout is short, but longer than a migration takes on a busy machine.
 	databaseTimeout = 10 * time.Second
 )
@@ -78,6 +77,9 @@ var (
 	// clusterServices is where the hosts of Services are, as there is no cluster network:
 	// the address of a server on this machine, by the address of the Service.
 	clusterServices sync.Map
+	// drain is the delay between the deletion of a Site and that of its records. A spec may change it before it
+	// starts a controller.
+	drain = 2 * time.Second
 )
 
 func TestSite(t *testing.T) {
@@ -145,6 +147,28 @@ func clientOf(user string) client.Client {
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	return c
+}
+
+// awaitRight waits until kube-apiserver knows a right of a user, which was granted a moment ago.
+func awaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) {
+	GinkgoHelper()
+	Eventually(func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	}).WithContext(ctx).Should(BeTrue())
+}
+
+// awaitKinds waits until kube-apiserver lists kinds whose definitions were created a moment ago. A controller
+// that does not find a kind looks again after a minute.
+func awaitKinds(ctx context.Context, kinds ...schema.GroupVersionKind) {
+	GinkgoHelper()
+	for _, kind := range kinds {
+		Eventually(func() error {
+			_, err := admin.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
+			return err
+		}).WithContext(ctx).Should(Succeed())
+	}
 }
 
 // dial reaches databases: those of the cluster's Services are on this machine.

@@ -44,6 +44,7 @@ func webhookConfiguration(port int) *admissionregistrationv1.ValidatingWebhookCo
 	config := &configuration.Webhooks[0].ClientConfig
 	address := fmt.Sprintf("https://localhost:%d%s", port, *config.Service.Path)
 	config.Service, config.URL = nil, &address
+	configuration.Webhooks[0].TimeoutSeconds = ptr.To[int32](30) // later, kube-apiserver goes on without an answer
 	return configuration
 }
 
@@ -133,7 +134,7 @@ var _ = Describe("A Site, as it is applied", Ordered, func() {
 		Eventually(func(ctx context.Context) error {
 			return user.Create(ctx, newSite(holder.Namespace, "elm", "elm", v1alpha1.DeletionRetain), client.DryRunAll)
 		}).WithContext(ctx).ShouldNot(Succeed(), "kube-apiserver asks the webhook")
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 	BeforeEach(func() { applied.warnings = nil })
 
 	create := func(ctx context.Context, s *v1alpha1.Site) error { return user.Create(ctx, s, client.DryRunAll) }

@@ -117,5 +117,5 @@ var _ = Describe("What was handed over for a Webhook that went while no controll
 		Expect(handedOver(ctx, hook)()).To(HaveKey("secret"))
 		stopControllers = startControllers(secrets.Cluster)
 		Eventually(handedOver(ctx, hook)).Should(BeNil())
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 })

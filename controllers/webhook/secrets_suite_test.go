@@ -18,6 +18,14 @@ import (
 
 // The controller's account has no right to Secrets of all namespaces here.
 var _ = Describe("Secrets that the owner of a namespace has to allow", Ordered, func() {
+	mayList := func(ctx context.Context) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               serviceAccounts + "paddock-controller",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets"},
+		}}
+		err := admin.Create(ctx, review)
+		return review.Status.Allowed, err
+	}
 	BeforeAll(func(ctx SpecContext) {
 		stopControllers()
 		everywhere := &rbacv1.ClusterRoleBinding{}
@@ -26,17 +34,11 @@ var _ = Describe("Secrets that the owner of a namespace has to allow", Ordered, 
 		DeferCleanup(func(ctx SpecContext) {
 			everywhere.ResourceVersion, everywhere.UID = "", ""
 			Expect(admin.Create(ctx, everywhere)).To(Succeed())
+			Eventually(mayList).WithContext(ctx).Should(BeTrue())
 			stopControllers()
 			stopControllers = startControllers(secrets.Cluster)
 		})
-		Eventually(func(ctx context.Context) (bool, error) {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User:               serviceAccounts + "paddock-controller",
-				ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Resource: "secrets"},
-			}}
-			err := admin.Create(ctx, review)
-			return review.Status.Allowed, err
-		}).WithContext(ctx).Should(BeFalse())
+		Eventually(mayList).WithContext(ctx).Should(BeFalse())
 		stopControllers = startControllers(secrets.Namespaced)
 	}, NodeTimeout(time.Minute))
 

@@ -239,7 +239,7 @@ var _ = Describe("A Webhook", func() {
 		expectActive(ctx, event, "True Active")
 		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhooks", "-n", namespace))[0])).To(Equal([]string{"NAME", "EVENT", "TYPE", "URL", "ACCEPTED", "ACTIVE", "LAST", "SUCCESS", "PENDING", "FAILING", "SINCE", "AGE"}))
 		Expect(strings.Fields(lines(kubectl(ctx, "get", "webhookevents", "-n", namespace))[1])[:5]).To(Equal([]string{"event", "user.created", "true", "True", "Unknown"}))
-		kubectl(ctx, "wait", "-n", namespace, "--for=condition=Accepted", "webhookevent/event", "webhook/hook", "--timeout=5s")
+		kubectl(ctx, "wait", "-n", namespace, "--for=condition=Accepted", "webhookevent/event", "webhook/hook", "--timeout=30s")
 	})
 })
 

@@ -2,7 +2,6 @@ package acceptance
 
 import (
 	"net/http"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -29,7 +28,7 @@ var _ = Describe("A class of sites", Ordered, func() {
 		for _, base := range paddock.URLs {
 			Eventually(func() int {
 				return send(request{method: method, url: base + "/site/classy/fhir" + path, body: body, token: editor}).status
-			}).WithTimeout(5 * time.Second).Should(Equal(want))
+			}).Should(Equal(want))
 		}
 	}
 
@@ -65,6 +64,6 @@ spec: {className: acceptance, deletionPolicy: Delete}
 		everywhere("GET", "/patient/rex", "", http.StatusOK)
 		Expect(kubectl(ctx, "get", "siteclass", "acceptance", "-o", "jsonpath={.status.sites} {.metadata.deletionTimestamp}")).To(MatchRegexp(`^1 2`))
 		kubectl(ctx, "delete", "site", "classy", "-n", "clinic-classy")
-		kubectl(ctx, "wait", "--for=delete", "--timeout=20s", "siteclass/acceptance")
+		kubectl(ctx, "wait", "--for=delete", "--timeout=1m", "siteclass/acceptance")
 	})
 })

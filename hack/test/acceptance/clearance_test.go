@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +31,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: paddock-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: clearance-chief}]`)
 		as := func(user string) client.Client {
 			GinkgoHelper()
+			awaitRight(ctx, user, authorizationv1.ResourceAttributes{Namespace: "demo", Verb: "create", Group: v1alpha1.GroupVersion.Group, Resource: "webhooks"})
 			config, err := cluster.UserConfig(user, "system:authenticated")
 			Expect(err).NotTo(HaveOccurred())
 			scheme := runtime.NewScheme()

@@ -91,7 +91,7 @@ var _ = Describe("The credentials of an API server", func() {
 		}
 		_, err = apiServer.CoreV1().ServiceAccounts(operatorNamespace).CreateToken(ctx, controllerAccount, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 		Expect(err).To(beForbidden)
-	}, NodeTimeout(30*time.Second))
+	}, NodeTimeout(3*time.Minute))
 
 	It("read the connections to databases", func(ctx SpecContext) {
 		found, err := apiServer.CoreV1().Secrets(connectionsNamespace).List(ctx, metav1.ListOptions{})

@@ -36,7 +36,7 @@ func addWebhook(ctx SpecContext, namespace, eventType string, to *localreceiver.
 	GinkgoHelper()
 	id := uuid.NewString()
 	apply(ctx, webhookManifest, namespace, id, eventType, to.URL+"/hook", to.CABundle())
-	kubectl(ctx, "wait", "--for=condition=Active", "--timeout=20s", "-n", namespace, "webhook/"+id)
+	kubectl(ctx, "wait", "--for=condition=Active", "--timeout=1m", "-n", namespace, "webhook/"+id)
 	secret := kubectl(ctx, "get", "webhook", id, "-n", namespace, "-o", "jsonpath={.status.secretName}")
 	key := kubectl(ctx, "get", "secret", secret, "-n", namespace, "-o", "go-template={{.data.secret | base64decode}}")
 	verifier, err := standardwebhooks.NewWebhook(key)
@@ -68,7 +68,7 @@ var _ = Describe("Webhooks", func() {
 				made := send(request{method: "PUT", url: paddock.URLs[0] + base + "/fhir/practitioner/" + practitioner, body: `{"resourceType":"Practitioner","id":"` + practitioner + `","active":true}`})
 				Expect(made.status).To(Equal(http.StatusCreated), string(made.body))
 				subject := "Practitioner/" + practitioner
-				Eventually(func() []localreceiver.Delivery { return users.About(subject) }).Within(10 * time.Second).Should(HaveLen(1))
+				Eventually(func() []localreceiver.Delivery { return users.About(subject) }).Should(HaveLen(1))
 				got := users.About(subject)[0]
 				Expect(verifier.Verify(got.Body, got.Header)).To(Succeed())
 				Expect(got.Event).To(HaveKeyWithValue("type", "user.created"))
@@ -89,7 +89,7 @@ var _ = Describe("Webhooks", func() {
 				})
 				Expect(changed.status).To(Equal(http.StatusOK), string(changed.body))
 				subject := "Practitioner/" + practitioner
-				Eventually(func() []localreceiver.Delivery { return updates.About(subject) }).Within(10 * time.Second).Should(HaveLen(1))
+				Eventually(func() []localreceiver.Delivery { return updates.About(subject) }).Should(HaveLen(1))
 				got := updates.About(subject)[0]
 				Expect(verify.Verify(got.Body, got.Header)).To(Succeed())
 				Expect(got.Event["changedFields"]).To(Equal([]any{"active"}))
@@ -102,7 +102,7 @@ var _ = Describe("Webhooks", func() {
 					sent := send(request{method: "POST", url: balanced + base + "/ahds/v1/event", body: fmt.Sprintf(`{"type":"user.created","subject":%q,"data":{"n":%d}}`, subject, n)})
 					Expect(sent.status).To(Equal(http.StatusAccepted), string(sent.body))
 				}
-				Eventually(func() []localreceiver.Delivery { return users.About(subject) }).Within(10 * time.Second).ShouldNot(BeEmpty())
+				Eventually(func() []localreceiver.Delivery { return users.About(subject) }).ShouldNot(BeEmpty())
 				users.Answer(http.StatusOK)
 				var order []any
 				Eventually(func() []any {
@@ -125,14 +125,14 @@ var _ = Describe("Webhooks", func() {
 				tested := send(request{method: "POST", url: hook + "/test"})
 				Expect(tested.status).To(Equal(http.StatusAccepted), string(tested.body))
 				id := tested.field("deliveryId").(string)
-				Eventually(func() any { return send(request{method: "GET", url: hook + "/delivery/" + id}).field("status") }).Within(10 * time.Second).Should(Equal("delivered"))
+				Eventually(func() any { return send(request{method: "GET", url: hook + "/delivery/" + id}).field("status") }).Should(Equal("delivered"))
 				count := func() int {
 					return len(users.Where(func(d localreceiver.Delivery) bool { return d.Header.Get("webhook-id") == tested.field("eventId") }))
 				}
 				Expect(count()).To(Equal(1))
 				again := send(request{method: "POST", url: hook + "/delivery/" + id + "/redeliver"})
 				Expect(again.status).To(Equal(http.StatusAccepted), string(again.body))
-				Eventually(count).Within(10 * time.Second).Should(Equal(2))
+				Eventually(count).Should(Equal(2))
 				Eventually(func() string {
 					return kubectl(ctx, "get", "webhook", webhookID, "-n", site, "-o", "jsonpath={.status.lastSuccess} {.status.pending}")
 				}).Within(60 * time.Second).Should(MatchRegexp(`^20\S+ 0$`))

@@ -85,7 +85,7 @@ var _ = Describe("Whoever may not, or asks wrongly,", func() {
 			r.token = reader
 			refused(r, want{403, "permission_denied"})
 		}
-		Expect(send(request{method: "GET", url: patients + "/ONE", token: readerOfOne}).status).To(Equal(http.StatusOK))
+		Eventually(func() int { return send(request{method: "GET", url: patients + "/ONE", token: readerOfOne}).status }).Should(Equal(http.StatusOK))
 		Expect(send(request{method: "GET", url: patients + "/two", token: readerOfOne}).status).To(BeElementOf(http.StatusForbidden, http.StatusNotFound))
 		By("a caller without any right on the site")
 		answer := send(request{method: "GET", url: patients, token: stranger})

@@ -15,7 +15,7 @@ var _ = Describe("A site with an address of its own", func() {
 		apply(ctx, siteManifest, "clinic-exposed", "exposed", "exposed", "Retain")
 		kubectl(ctx, "patch", "site", "exposed", "-n", "clinic-exposed", "--type=merge",
 			"--patch", `{"spec":{"exposure":{"ingress":{"host":"oak.clinics.example.org"}}}}`)
-		kubectl(ctx, "wait", "--for=condition=Exposed", "--timeout=30s", "-n", "clinic-exposed", "site/exposed")
+		kubectl(ctx, "wait", "--for=condition=Exposed", "--timeout=1m", "-n", "clinic-exposed", "site/exposed")
 		waitReady(ctx, "clinic-exposed", "exposed")
 		const own = "https://oak.clinics.example.org/site/exposed/fhir"
 		common := paddock.PublicURL() + "/site/exposed/fhir"

@@ -73,9 +73,11 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 	expectOthersServed := func() {
 		GinkgoHelper()
 		for _, base := range paddock.URLs {
-			began := time.Now()
-			Expect(get(base + "/site/demo/fhir/patient?_count=1")).To(Equal(http.StatusOK))
-			Expect(time.Since(began)).To(BeNumerically("<", 3*time.Second))
+			Eventually(func() time.Duration { // any of these requests may meet a busy machine
+				began := time.Now()
+				Expect(get(base + "/site/demo/fhir/patient?_count=1")).To(Equal(http.StatusOK))
+				return time.Since(began)
+			}).WithTimeout(10 * time.Second).Should(BeNumerically("<", 3*time.Second))
 		}
 		for _, base := range paddock.HealthURLs {
 			Expect(send(request{method: "GET", url: base + "/readyz", token: "none"}).status).To(Equal(http.StatusOK))
@@ -84,10 +86,10 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 	expectRecovery := func() {
 		GinkgoHelper()
 		for _, base := range paddock.URLs {
-			Eventually(func() int { return get(base + patients + "/survivor") }).Within(20 * time.Second).Should(Equal(http.StatusOK))
+			Eventually(func() int { return get(base + patients + "/survivor") }).Should(Equal(http.StatusOK))
 			Eventually(func() int {
 				return send(request{method: "PUT", url: base + patients + "/recovered", body: patient(time.Now().Nanosecond())}).status
-			}).Within(20 * time.Second).Should(BeElementOf(http.StatusOK, http.StatusCreated))
+			}).Should(BeElementOf(http.StatusOK, http.StatusCreated))
 		}
 	}
 	// load writes and reads until it is stopped, and returns what was not answered with 2xx.
@@ -134,7 +136,7 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 	It("has its index reported as ready, also for a newer spec", func(ctx SpecContext) {
 		kubectl(ctx, "wait", "--for=condition=IndexReady", "--timeout=60s", "-n", "demo-postgres", "site/demo-postgres")
 		kubectl(ctx, "patch", "site", "demo-postgres", "-n", "demo-postgres", "--type=merge", "-p", `{"spec":{"audit":{"retention":"2184h0m0s"}}}`)
-		kubectl(ctx, "wait", "--for=condition=IndexReady", "--timeout=30s", "-n", "demo-postgres", "site/demo-postgres")
+		kubectl(ctx, "wait", "--for=condition=IndexReady", "--timeout=1m", "-n", "demo-postgres", "site/demo-postgres")
 	})
 
 	It("is there again on a database that it shares, and does not meet its neighbour", func(ctx SpecContext) {
@@ -156,7 +158,7 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 			kubectl(ctx, "patch", "secret", "demo-db", "-n", "demo-postgres", "-p", fmt.Sprintf(`{"stringData":{"uri":%q}}`, uri))
 			Eventually(func() string {
 				return kubectl(ctx, "get", "secret", "site-demo-postgres", "-n", connectionsNamespace, "-o", "go-template={{.data.uri | base64decode}}")
-			}).Within(10 * time.Second).Should(ContainSubstring(user + ":" + password))
+			}).Should(ContainSubstring(user + ":" + password))
 		}
 		asAdministrator(ctx, "postgres", `CREATE ROLE standby LOGIN PASSWORD 'second' IN ROLE demo`)
 		stop := load()
@@ -184,7 +186,7 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 		time.Sleep(time.Second) // under load
 		Expect(stop()).To(BeEmpty())
 		kubectl(ctx, "annotate", "site", "demo-postgres", "-n", "demo-postgres", "touched=yes")
-		kubectl(ctx, "wait", "--for=condition=SchemaReady", "--timeout=10s", "-n", "demo-postgres", "site/demo-postgres")
+		kubectl(ctx, "wait", "--for=condition=SchemaReady", "--timeout=1m", "-n", "demo-postgres", "site/demo-postgres")
 	})
 
 	It("answers 503 while the database is down, alone", func(ctx SpecContext) {
@@ -233,8 +235,8 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 		})
 		cutSessions(ctx, "demo")
 		for _, base := range paddock.URLs {
-			Eventually(func() int { return get(base + patients + "/survivor") }).Within(10 * time.Second).Should(Equal(http.StatusOK))
-			Eventually(func() int { return get(base + patients + "?_id=survivor") }).Within(10 * time.Second).Should(Equal(http.StatusOK))
+			Eventually(func() int { return get(base + patients + "/survivor") }).Should(Equal(http.StatusOK))
+			Eventually(func() int { return get(base + patients + "?_id=survivor") }).Should(Equal(http.StatusOK))
 			expectUnavailable(send(request{method: "PUT", url: base + patients + "/survivor", body: patient(time.Now().Nanosecond())}))
 			expectUnavailable(send(request{method: "POST", url: base + patients, body: patient(3)}))
 		}
@@ -248,7 +250,7 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 		asAdministrator(ctx, "postgres", `ALTER ROLE demo CONNECTION LIMIT 0`)
 		cutSessions(ctx, "demo")
 		for _, base := range paddock.URLs {
-			Eventually(func() int { return get(base + patients + "/survivor") }).Within(10 * time.Second).Should(Equal(http.StatusServiceUnavailable))
+			Eventually(func() int { return get(base + patients + "/survivor") }).Should(Equal(http.StatusServiceUnavailable))
 		}
 		expectOthersServed()
 		asAdministrator(ctx, "postgres", `ALTER ROLE demo CONNECTION LIMIT -1`)

@@ -40,7 +40,7 @@ var _ = Describe("A right of RBAC", func() {
 		By("waiting until rights are cached for minutes")
 		settled := time.NewTimer(11 * time.Second)
 		defer settled.Stop()
-		Eventually(settled.C).WithContext(ctx).WithTimeout(15 * time.Second).Should(Receive())
+		Eventually(settled.C).WithContext(ctx).Should(Receive())
 		for _, url := range paddock.URLs[:2] {
 			Expect(status(url)()).To(Equal(http.StatusOK))
 		}
@@ -48,5 +48,5 @@ var _ = Describe("A right of RBAC", func() {
 		for _, url := range paddock.URLs[:2] {
 			Eventually(status(url)).WithContext(ctx).WithTimeout(seen).Should(Equal(http.StatusForbidden))
 		}
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(3*time.Minute))
 })

@@ -200,15 +200,22 @@ var slotRaces = map[string]func(c calendar, kill int) (answers []response, most 
 		ids := []string{c.create(9, ""), c.create(9.5, "")}
 		return c.race(kill, func(i int, do func(method, path, body string) (response, error)) (response, error) {
 			path := "/" + ids[i%2]
-			held, err := do("POST", path+"/hold", `{"ttlSeconds":1}`)
-			if err != nil || held.status != http.StatusOK {
-				return held, err
+			for {
+				held, err := do("POST", path+"/hold", `{"ttlSeconds":1}`)
+				if err != nil || held.status != http.StatusOK {
+					return held, err
+				}
+				token := fmt.Sprintf(`{"holdToken":%q}`, held.booking().HoldToken)
+				end := "/book"
+				if i%4 == 0 {
+					end = "/release"
+				}
+				answer, err := do("POST", path+end, token)
+				if err != nil || answer.status == http.StatusOK || time.Now().Before(held.booking().HeldUntil) {
+					return answer, err
+				}
+				// The hold ended before the request arrived.
 			}
-			token := fmt.Sprintf(`{"holdToken":%q}`, held.booking().HoldToken)
-			if i%4 == 0 {
-				return do("POST", path+"/release", token)
-			}
-			return do("POST", path+"/book", token)
 		}), clerks // those who released
 	},
 }

@@ -91,17 +91,17 @@ func waitReady(ctx context.Context, namespace, site string) {
 	GinkgoHelper()
 	siteID, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=1m", "-n", namespace, "site/"+site, "-o", "jsonpath={.spec.siteID}")
 	Expect(err).NotTo(HaveOccurred())
-	waitServed(cmp.Or(string(siteID), site), time.Minute)
+	waitServed(cmp.Or(string(siteID), site))
 }
 
 // waitServed waits until each API server serves a Site that is not hidden. It requests what needs no
 // token: to an invalid token, the servers respond in the same way if there is no such Site.
-func waitServed(siteID string, within time.Duration) {
+func waitServed(siteID string) {
 	GinkgoHelper()
 	for _, base := range paddock.URLs {
 		Eventually(func() int {
 			return send(request{method: "GET", url: base + "/site/" + siteID + "/fhir/metadata", token: "none"}).status
-		}).Within(within).ProbeEvery(10 * time.Millisecond).Should(Equal(http.StatusOK))
+		}).Within(time.Minute).ProbeEvery(10 * time.Millisecond).Should(Equal(http.StatusOK))
 	}
 }
 
@@ -116,7 +116,7 @@ func serveBalanced(backends []string) string {
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		proxies[int(turn.Add(1))%len(proxies)].ServeHTTP(w, r)
 	})}
 	go func() { _ = server.Serve(listener) }()

@@ -65,5 +65,5 @@ var _ = Describe("Traces", Serial, func() {
 		for _, span := range collected.Of(trace) {
 			Expect(span.String()).NotTo(Or(ContainSubstring("Nobodyknows"), ContainSubstring(token), ContainSubstring(postgresToken)))
 		}
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 })

@@ -43,7 +43,7 @@ var _ = Describe("A walk through all pages", Ordered, func() {
 			Eventually(func() int { // until the raised limit has arrived
 				r := request{method: "PUT", url: fmt.Sprintf("%s/steady-%d", groups, n), body: herd("steady", n), token: editor}
 				return send(r).status
-			}).Within(10 * time.Second).Should(BeElementOf(http.StatusCreated, http.StatusOK))
+			}).Should(BeElementOf(http.StatusCreated, http.StatusOK))
 		})
 	}, NodeTimeout(5*time.Minute))
 

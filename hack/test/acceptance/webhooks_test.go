@@ -67,7 +67,7 @@ var _ = Describe("Webhook events have two doors:", func() {
 		By("the controller keeps the time")
 		Eventually(func() string {
 			return kubectl(ctx, "get", "webhookevents", id, "-n", "demo", "-o", `jsonpath={.metadata.annotations.paddock\.health/changed}`)
-		}).Within(10 * time.Second).Should(HavePrefix("2 "))
+		}).Should(HavePrefix("2 "))
 		Expect(everywhere(path).body).To(Equal(second.body))
 
 		By("who has not seen the change does not overwrite it")
@@ -212,12 +212,12 @@ var _ = Describe("Webhooks", func() {
 		made := send(request{method: "POST", url: paddock.URLs[0] + hooksPath, body: `{"eventType":"product.created","webhookUrl":"https://example.org/hook","isActive":true}`})
 		id := made.created("webhookId")
 		secret := made.field("secret").(string)
-		kubectl(ctx, "wait", "-n", "demo", "--for=condition=Accepted", "webhook/"+id, "--timeout=10s")
+		kubectl(ctx, "wait", "-n", "demo", "--for=condition=Accepted", "webhook/"+id, "--timeout=1m")
 		name := kubectl(ctx, "get", "webhook", id, "-n", "demo", "-o", "jsonpath={.status.secretName}")
 		Expect(kubectl(ctx, "get", "secret", name, "-n", "demo", "-o", `go-template={{.type}} {{.data.secret | base64decode}}`)).To(Equal("paddock.health/webhook " + secret))
 
 		event := send(request{method: "POST", url: paddock.URLs[1] + eventsPath, body: `{"eventType":"product.created","isEnabled":true}`}).created("webhookEventId")
-		kubectl(ctx, "wait", "-n", "demo", `--for=jsonpath={.status.conditions[?(@.type=="Active")].status}=True`, "webhook/"+id, "webhookevent/"+event, "--timeout=10s")
+		kubectl(ctx, "wait", "-n", "demo", `--for=jsonpath={.status.conditions[?(@.type=="Active")].status}=True`, "webhook/"+id, "webhookevent/"+event, "--timeout=1m")
 
 		rotated := send(request{method: "POST", url: paddock.URLs[1] + hooksPath + "/" + id + "/rotate-secret"})
 		Expect(rotated.status).To(Equal(http.StatusOK), string(rotated.body))
@@ -239,8 +239,7 @@ var _ = Describe("Webhooks", func() {
 		reader, err := paddock.Token(ctx, "demo", "webhook-reader", "paddock.health/demo/demo", time.Hour)
 		Expect(err).NotTo(HaveOccurred())
 		for _, base := range paddock.URLs { // kube-apiserver learns of a new binding by and by, and refusals are remembered
-			Eventually(func() int { return send(request{method: "GET", url: base + hooksPath, token: reader}).status }).
-				Within(20 * time.Second).Should(Equal(http.StatusOK))
+			Eventually(func() int { return send(request{method: "GET", url: base + hooksPath, token: reader}).status }).Should(Equal(http.StatusOK))
 		}
 		refused := send(request{method: "POST", url: balanced + hooksPath, token: reader, body: `{"eventType":"user.created","webhookUrl":"https://example.org/","isActive":true}`})
 		Expect(refused.status).To(Equal(http.StatusForbidden))

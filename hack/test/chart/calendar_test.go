@@ -35,7 +35,7 @@ func startClinic(ctx context.Context) *clinic {
 	start(ctx, "controller", controllerHealth, "--health-address", controllerHealth, "--metrics-address", freeAddress(),
 		"--webhook-address", "0", "--public-url", "http://"+address, "--page-token-secret", pageTokenSecret)
 	run(ctx, "kubectl", "apply", "--server-side", "--kustomize", filepath.Join(root, "config", "samples"))
-	run(ctx, "kubectl", "wait", "--for=condition=Ready", "--timeout=60s", "--namespace", "demo", "site/demo")
+	run(ctx, "kubectl", "wait", "--for=condition=Ready", "--timeout=1m", "--namespace", "demo", "site/demo")
 	writeKeys(ctx)
 	c.server = start(ctx, "apiserver", health, "--health-address", health, "--listen-address", address, "--public-url", "http://"+address,
 		"--page-token-key-file", cluster.File("page"), "--hold-key-file", cluster.File("hold"), "--feed-key-file", cluster.File("feed"))

@@ -30,7 +30,7 @@ import (
 var _ = Describe("The chart", Ordered, func() {
 	BeforeAll(func(ctx SpecContext) {
 		install(ctx, "ingress.hosts={fhir.example.org}", "facade.autoscaling.enabled=true", "facade.tls.enabled=true", "logLevel=debug")
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("makes pods that the restricted policy admits", func(ctx SpecContext) {
 		expectAdmitted(ctx, admin, deployments(ctx)...)
@@ -40,7 +40,7 @@ var _ = Describe("The chart", Ordered, func() {
 			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "root", Image: "root"}}},
 		}
 		Expect(apierrors.IsForbidden(admin.Create(ctx, privileged, client.DryRunAll))).To(BeTrue(), "the policy is not enforced")
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("passes flags that the programs have", func(ctx SpecContext) {
 		programs := map[string]string{"paddock-controller": "controller", "paddock-facade": "apiserver", "paddock-aggregated": "apiserver", "paddock-delivery": "apiserver"}
@@ -51,7 +51,7 @@ var _ = Describe("The chart", Ordered, func() {
 			out, err := exec.CommandContext(ctx, filepath.Join(bin, programs[deployment.Name]), args...).CombinedOutput()
 			Expect(err).NotTo(HaveOccurred(), "%s %v: %s", deployment.Name, args, out)
 		}
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("has the controller make certificates that kube-apiserver trusts, and the key of page tokens", func(ctx SpecContext) {
 		Expect(keeper(ctx).Keep(ctx)).To(Succeed())
@@ -78,17 +78,15 @@ var _ = Describe("The chart", Ordered, func() {
 		key, err := base64.StdEncoding.DecodeString(string(secret(ctx, pageTokenSecret).Data["key"]))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(key).To(HaveLen(32))
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("gives its service accounts these rights and no more", func(ctx SpecContext) {
 		for _, account := range []string{"paddock-controller", "paddock-apiserver", "paddock-delivery"} {
 			for _, where := range []string{namespace, "paddock-connections", "paddock-webhooks", "default"} {
-				out := run(ctx, "kubectl", "auth", "can-i", "--list", "--namespace", where,
-					"--as", "system:serviceaccount:"+namespace+":"+account, "--as-group", "system:serviceaccounts", "--as-group", "system:authenticated")
-				expectGolden(out, account+"-in-"+where+".txt")
+				expectGolden(ctx, account, where, account+"-in-"+where+".txt")
 			}
 		}
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	describeBackupRights()
 
@@ -107,7 +105,7 @@ var _ = Describe("The chart", Ordered, func() {
 			}).WithTimeout(learns).Should(ConsistOf(want))
 		}
 		install(ctx, "rbac.secrets=Cluster")
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("gives no right by a wildcard", func(ctx SpecContext) {
 		var roles rbacv1.RoleList
@@ -129,7 +127,7 @@ var _ = Describe("The chart", Ordered, func() {
 				Expect(part).NotTo(ContainSubstring("*"), "%v", rule)
 			}
 		}
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	It("keeps certificate and key when it is upgraded", func(ctx SpecContext) {
 		serving, key, authority := secret(ctx, "paddock-apiserver-tls").Data, secret(ctx, pageTokenSecret).Data, apiService(ctx).Spec.CABundle
@@ -142,7 +140,7 @@ var _ = Describe("The chart", Ordered, func() {
 		Expect(webhooks(ctx).Webhooks[0].ClientConfig.CABundle).To(Equal(authority))
 		run(ctx, "helm", "rollback", release, "1", "--namespace", namespace)
 		Expect(secret(ctx, pageTokenSecret).Data).To(Equal(key))
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	describeUpgrade()
 
@@ -158,7 +156,7 @@ var _ = Describe("The chart", Ordered, func() {
 		install(ctx, "logLevel=info")
 		Expect(secret(ctx, pageTokenSecret).Data).To(Equal(keys))
 		Expect(deployments(ctx)).To(HaveLen(4))
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	describeGitOps()
 })
@@ -256,15 +254,19 @@ func normalizeRights(output string) string {
 	return strings.Join(strings.Fields(header), " ") + "\n" + strings.Join(lines, "\n") + "\n"
 }
 
-// expectGolden compares rights with a file of testdata, which UPDATE_GOLDEN=1 writes.
-func expectGolden(got, name string) {
+// expectGolden compares the rights of an account in a namespace with a file of testdata, which UPDATE_GOLDEN=1
+// writes. kube-apiserver learns of a binding a moment after it was created.
+func expectGolden(ctx context.Context, account, where, name string) {
 	GinkgoHelper()
-	got = normalizeRights(got)
+	rights := func() string {
+		return normalizeRights(run(ctx, "kubectl", "auth", "can-i", "--list", "--namespace", where,
+			"--as", "system:serviceaccount:"+namespace+":"+account, "--as-group", "system:serviceaccounts", "--as-group", "system:authenticated"))
+	}
 	path := filepath.Join("testdata", name)
 	if os.Getenv("UPDATE_GOLDEN") != "" {
-		Expect(os.WriteFile(path, []byte(got), 0o644)).To(Succeed())
+		Expect(os.WriteFile(path, []byte(rights()), 0o644)).To(Succeed())
 	}
 	want, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(got).To(Equal(string(want)), "%s is not what it was; UPDATE_GOLDEN=1 takes it as right", path)
+	Eventually(rights).WithTimeout(learns).Should(Equal(string(want)), "%s is not what it was; UPDATE_GOLDEN=1 takes it as right", path)
 }

@@ -71,7 +71,7 @@ var _ = Describe("The programs", Ordered, func() {
 		out, err = check("https"+strings.TrimPrefix(paddock.URLs[0], "http")+"/site/paddock-helm-test/fhir", "--check-timeout", "1h")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("HTTP response to HTTPS client"))
-		_, err = paddock.Kubectl(ctx, "delete", "--wait", "--timeout=30s", "--namespace", "paddock-helm-test", "site/helm-test")
+		_, err = paddock.Kubectl(ctx, "delete", "--wait", "--timeout=1m", "--namespace", "paddock-helm-test", "site/helm-test")
 		Expect(err).NotTo(HaveOccurred())
 	}, NodeTimeout(2*time.Minute))
 
@@ -85,7 +85,7 @@ var _ = Describe("The programs", Ordered, func() {
 			Expect(err).NotTo(HaveOccurred())
 			expectAdmitted(ctx, c, slices.Collect(maps.Values(kustomized(ctx, path)))...)
 		}
-	}, NodeTimeout(time.Minute))
+	}, NodeTimeout(3*time.Minute))
 
 	describeBackups(&control, &paddock)
 
@@ -125,7 +125,7 @@ func startSamples(ctx context.Context, paddock *localpaddock.Paddock) {
 	}
 	Expect(paddock.SetSecret(ctx, "demo-postgres", "demo-db", "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
 	for _, name := range []string{"demo", "demo-postgres"} {
-		_, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "--namespace", name, "site/"+name)
+		_, err := paddock.Kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=1m", "--namespace", name, "site/"+name)
 		Expect(err).NotTo(HaveOccurred())
 		_, err = paddock.Kubectl(ctx, "get", "patients.r4.fhir.paddock.health", "--namespace", name)
 		Expect(err).NotTo(HaveOccurred())

@@ -21,7 +21,7 @@ const newField = "timeZone"
 const formerSites = "sites.v1alpha1.paddock.health"
 
 // learns is more than kube-apiserver takes to serve by another definition.
-const learns = 20 * time.Second
+const learns = time.Minute
 
 // describeUpgrade are the specs of a release that adds a field to Sites. The chart is installed.
 func describeUpgrade() {

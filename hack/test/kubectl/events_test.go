@@ -33,7 +33,14 @@ var _ = Describe("Webhooks", func() {
 			for _, eventType := range []string{"user.created", "user.updated"} {
 				s.feed(ctx, fmt.Sprintf(webhookManifest, eventType, receiver.URL, receiver.CABundle()), "apply -f -")
 			}
-			s.ok(ctx, "wait --for=condition=Active --timeout=20s webhook/user.created webhook/user.updated")
+			s.ok(ctx, "wait --for=condition=Active --timeout=60s webhook/user.created webhook/user.updated")
+			// The API server sees a moment after the controller which webhooks get events, that of user.updated last.
+			probes := 0
+			Eventually(func() []localreceiver.Delivery {
+				probes++
+				s.feed(ctx, manifest("Practitioner", "probe", fmt.Sprintf("{name: [{family: Probe-%d}]}", probes)), "apply -f -")
+				return receiver.Where(func(d localreceiver.Delivery) bool { return d.Event["type"] == "user.updated" })
+			}).WithContext(ctx).WithTimeout(lag).ShouldNot(BeEmpty())
 			next := 0
 			// expect waits for one more event, and no other.
 			expect := func(eventType string, changed ...string) {

@@ -30,7 +30,14 @@ func (o *others) expectServed(ctx context.Context) {
 	Eventually(func() string { return o.ok(ctx, "get resourcequota few -o jsonpath={.status.used}") }).
 		WithContext(ctx).WithTimeout(lag).Should(MatchJSON(`{"count/configmaps": "1"}`), "kube-root-ca.crt")
 	o.ok(ctx, "create configmap second")
-	Expect(o.no(ctx, "create configmap third")).To(ContainSubstring("exceeded quota: few"))
+	// The admission of kube-apiserver sees the status of the quota a moment later.
+	Eventually(func() string {
+		_, said, err := o.run(ctx, "", "create configmap third")
+		if err == nil {
+			o.ok(ctx, "delete configmap third")
+		}
+		return said
+	}).WithContext(ctx).WithTimeout(lag).Should(ContainSubstring("exceeded quota: few"))
 	o.ok(ctx, "delete configmap/second resourcequota/few")
 }
 
@@ -72,8 +79,9 @@ var _ = Describe("A cluster whose aggregated API is dead", Ordered, Serial, func
 		gone := &others{script{namespace: "leaving"}}
 		gone.gone(ctx, "configmap/stays")
 		Expect(paddock.APIServers[0].Restart(ctx)).To(Succeed())
+		// kube-apiserver probes a dead API every 30 s, and the namespace controller tries again once a minute.
 		Eventually(func() string { return elsewhere.ok(ctx, "get --ignore-not-found -o name namespace/leaving") }).
-			WithContext(ctx).WithTimeout(lag).Should(BeEmpty())
+			WithContext(ctx).WithTimeout(2 * lag).Should(BeEmpty())
 		Eventually(func(g Gomega) {
 			output, _, err := elsewhere.run(ctx, "", "api-resources --categories=fhir -o name")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -154,7 +162,9 @@ var _ = Describe("A cluster with a site whose database is gone", Ordered, Serial
 		Expect(condition("NamespaceDeletionDiscoveryFailure")).To(Equal("False"))
 		Expect(condition("NamespaceDeletionGroupVersionParsingFailure")).To(Equal("False"))
 		Expect(condition("NamespaceDeletionContentFailure")).To(Equal("False"))
-		Expect(s.ok(ctx, "get patients -o name")).To(BeEmpty())
+		// The API server sees a moment later that the namespace is terminating.
+		Eventually(func() (string, error) { output, _, err := s.run(ctx, "", "get patients -o name"); return output, err }).
+			WithContext(ctx).WithTimeout(lag).Should(BeEmpty())
 		Expect(s.no(ctx, "get patient rex")).To(ContainSubstring("(NotFound)"))
 		Expect(postgres.Restart(ctx)).To(Succeed())
 		Eventually(func() string { return s.ok(ctx, "get --ignore-not-found -o name namespace/waiting") }).

@@ -138,7 +138,10 @@ var _ = Describe("A script of reads", func() {
 					WithContext(ctx).WithTimeout(lag).Should(ContainSubstring("FIELD: name <[]HumanName>"))
 				Expect(ok(ctx, "explain endpoints --api-version=r4.fhir.paddock.health/v1alpha1")).To(ContainSubstring("KIND:       Endpoint\n"))
 				Expect(ok(ctx, "explain pracrole --recursive")).To(ContainSubstring("availableStartTime\t<string>"))
-				Expect(ok(ctx, "explain prac.spec.qualification --output=plaintext-openapiv2")).To(ContainSubstring("code\t<Object> -required-"))
+				Eventually(func() string {
+					output, _, _ := s.run(ctx, "", "explain prac.spec.qualification --output=plaintext-openapiv2")
+					return output
+				}).WithContext(ctx).WithTimeout(lag).Should(ContainSubstring("code\t<Object> -required-"))
 			})
 
 			It("asks for rights", func(ctx SpecContext) {

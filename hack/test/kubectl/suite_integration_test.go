@@ -108,6 +108,7 @@ func startSite(ctx context.Context, name, engine string) {
 		Expect(paddock.SetSecret(ctx, name, "db", "paddock.health/dsn", map[string]string{"uri": uri})).To(Succeed())
 	}
 	s.ok(ctx, "wait --for=condition=Ready --timeout=60s site/"+name)
+	editor(ctx, name) // the API server sees a moment after the controller that the Site is ready
 }
 
 // editor is a token of a site's ServiceAccount editor, once it opens the site.

@@ -94,10 +94,17 @@ var _ = Describe("export and import", Ordered, func() {
 
 		By("killing the plugin in the middle of an export, then the API server")
 		first := filepath.Join(dir, "first")
-		session = start(bulk("export", "herd", first)...)
-		Eventually(func() string { return filepath.Join(first, ".paddock-export.json") }).WithContext(ctx).WithTimeout(patience).Should(BeAnExistingFile())
-		session.Kill().Wait(patience)
-		Expect(filepath.Join(first, "manifest.json")).NotTo(BeAnExistingFile())
+		Eventually(func(g Gomega) { // the export may end before it is killed
+			Expect(os.RemoveAll(first)).To(Succeed())
+			session := start(bulk("export", "herd", first)...)
+			Eventually(func() bool {
+				_, err := os.Stat(filepath.Join(first, ".paddock-export.json"))
+				return err == nil || session.ExitCode() >= 0
+			}).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
+			session.Kill().Wait(patience)
+			g.Expect(filepath.Join(first, ".paddock-export.json")).To(BeAnExistingFile())
+			g.Expect(filepath.Join(first, "manifest.json")).NotTo(BeAnExistingFile())
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 		Expect(paddock.APIServers[0].Kill()).To(Succeed())
 		Expect(paddock.APIServers[0].Restart(ctx)).To(Succeed())
 		result := run(ctx, bulk("export", "herd", first, "-o", "json")...)

@@ -143,6 +143,10 @@ var _ = Describe("report", func() {
 	It("says what the user has no right to read", func(ctx SpecContext) {
 		path := filepath.Join(GinkgoT().TempDir(), "report.tar.gz")
 		kubectl(ctx, "", "create", "rolebinding", "support", "-n", "demo", "--clusterrole=paddock-viewer", "--user=support")
+		Eventually(func() string { // the authorizer of kube-apiserver sees a new binding a moment later
+			allowed, _ := paddock.Kubectl(ctx, "auth", "can-i", "get", "sites.paddock.health", "-n", "demo", "--as", "support")
+			return string(allowed)
+		}).WithContext(ctx).WithTimeout(patience).Should(Equal("yes\n"))
 		got := run(ctx, "report", "demo", "-n", "demo", "--as", "support", "--file", path)
 		Expect(got.code).To(Equal(0), got.stderr)
 		Expect(got.stderr).To(HavePrefix("The report is incomplete: "))

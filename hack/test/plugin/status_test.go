@@ -39,10 +39,12 @@ var _ = Describe("status", func() {
 	})
 
 	It("runs as a plugin of kubectl, and as paddock", func(ctx SpecContext) {
-		direct := ok(ctx, "status", "-A")
-		plugin := exec.Command(filepath.Join(bin, "kubectl"), "paddock", "status", "-A")
-		plugin.Env = append(os.Environ(), "PATH="+bin, "KUBECONFIG="+cluster.Kubeconfig())
-		Expect(finish(ctx, plugin)).To(Equal(result{0, direct, ""}))
+		Eventually(func(g Gomega) { // the status of Webhooks may change between the two commands
+			direct := ok(ctx, "status", "-A")
+			plugin := exec.Command(filepath.Join(bin, "kubectl"), "paddock", "status", "-A")
+			plugin.Env = append(os.Environ(), "PATH="+bin, "KUBECONFIG="+cluster.Kubeconfig())
+			g.Expect(finish(ctx, plugin)).To(Equal(result{0, direct, ""}))
+		}).WithContext(ctx).Should(Succeed())
 
 		link := filepath.Join(GinkgoT().TempDir(), "paddock")
 		Expect(os.Symlink(filepath.Join(bin, "kubectl-paddock"), link)).To(Succeed())

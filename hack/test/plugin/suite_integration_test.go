@@ -86,6 +86,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		g.Expect(result.code).To(Equal(0), result.stderr)
 		editor = strings.TrimSpace(result.stdout)
 		g.Expect(request(ctx, http.MethodGet, "/fhir/patient", editor, "").StatusCode).To(Equal(http.StatusOK))
+		auditor := run(ctx, "audit", "demo", "-n", "demo", "--as-service-account", "auditor", "--limit", "1")
+		g.Expect(auditor.code).To(Equal(0), auditor.stderr)
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }, NodeTimeout(5*time.Minute))
 

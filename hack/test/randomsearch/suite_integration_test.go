@@ -34,7 +34,7 @@ func openCluster(t *testing.T) store.Store {
 	}
 	t.Cleanup(func() { _ = control.Stop() })
 	crds := filepath.Join("..", "..", "..", "config", "crd", "bases")
-	if _, err := envtest.InstallCRDs(control.Config(), envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}); err != nil {
+	if _, err := envtest.InstallCRDs(control.Config(), envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true, MaxTime: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	clients, err := kubernetes.NewForConfig(control.Config())
@@ -51,8 +51,8 @@ func openCluster(t *testing.T) store.Store {
 	go engine.Run(ctx)
 	select {
 	case <-engine.Synced():
-	case <-time.After(30 * time.Second):
-		t.Fatal("the index was not built within 30 s")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the index was not built within 2 min")
 	}
 	return engine.Open("clinic", uuid.NewString(), cluster.DefaultLimits)
 }

@@ -284,11 +284,13 @@ func carriedSpecs() {
 		receiver.Answer(200)
 		stuck = localreceiver.Start()
 		DeferCleanup(stuck.Close)
-		stuck.Answer(503)
 		apply(ctx, fmt.Sprintf(carriedHooks, receiver.URL, receiver.CABundle(), stuck.URL, stuck.CABundle()))
 		for _, hook := range []string{"done", "stuck"} {
 			kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/"+hook)
 		}
+		awaitHook(ctx, receiver)
+		awaitHook(ctx, stuck)
+		stuck.Answer(503)
 	})
 	AfterAll(func(ctx SpecContext) { kubectl(ctx, "delete", "webhook", "done", "stuck", "-n", "demo") })
 

@@ -28,13 +28,11 @@ const (
 // they can refuse reads.
 var lastStart atomic.Int64
 
-const startTime = 10 * time.Second
+const startTime = 30 * time.Second
 
-// wokenAt is when an API server that slept during a switch went on, in milliseconds since 1970. Until it
-// hears of the switch, which takes less than wakeTime, it reads from the former storage.
-var wokenAt atomic.Int64
-
-const wakeTime = 5 * time.Second
+// asleep reports whether the second API server sleeps, or has not seen a switch during its sleep yet. Until
+// it sees the switch, it reads from the former storage.
+var asleep atomic.Bool
 
 type response struct {
 	status int
@@ -148,6 +146,7 @@ func (l *load) read(ctx context.Context, base string) {
 		}
 		l.mu.Unlock()
 		if id != "" {
+			wasAsleep := asleep.Load()
 			got := send(context.WithoutCancel(ctx), "GET", base+patients+"/"+id, "")
 			var body struct {
 				MultipleBirthInteger int `json:"multipleBirthInteger"`
@@ -158,7 +157,7 @@ func (l *load) read(ctx context.Context, base string) {
 				time.Sleep(20 * time.Millisecond)
 				continue
 			}
-			if got.status == 200 && base == paddock.URLs[1] && time.Since(time.UnixMilli(wokenAt.Load())) < wakeTime {
+			if got.status == 200 && base == paddock.URLs[1] && (wasAsleep || asleep.Load()) {
 				continue
 			}
 			if got.status != 200 || json.Unmarshal([]byte(got.body), &body) != nil || body.MultipleBirthInteger < want.number {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -31,6 +32,30 @@ func apply(ctx context.Context, manifest string) {
 	path := filepath.Join(GinkgoT().TempDir(), "manifest.yaml")
 	Expect(os.WriteFile(path, []byte(manifest), 0o600)).To(Succeed())
 	kubectl(ctx, "apply", "--server-side", "--filename", path)
+}
+
+// awaitHook waits until a receiver gets the events of both API servers, which see a new Webhook a moment after the
+// controller.
+func awaitHook(ctx context.Context, r *localreceiver.Receiver) {
+	GinkgoHelper()
+	for _, base := range paddock.URLs {
+		prefix, made := "probe-"+uuid.NewString()+"-", 0
+		Eventually(func(g Gomega) {
+			made++
+			id := fmt.Sprint(prefix, made)
+			got := send(ctx, "PUT", base+demo+"/fhir/practitioner/"+id, fmt.Sprintf(`{"resourceType":"Practitioner","id":%q}`, id))
+			g.Expect(got.status).To(Equal(201), got.body)
+			g.Expect(r.Where(about("Practitioner/" + prefix))).NotTo(BeEmpty())
+		}).WithTimeout(patience).WithPolling(200 * time.Millisecond).Should(Succeed())
+	}
+}
+
+// about matches deliveries of events whose subjects have a prefix.
+func about(prefix string) func(localreceiver.Delivery) bool {
+	return func(d localreceiver.Delivery) bool {
+		subject, _ := d.Event["subject"].(string)
+		return strings.HasPrefix(subject, prefix)
+	}
 }
 
 func decide(ctx context.Context, name, decision string) {
@@ -107,7 +132,7 @@ const webhook = hookOn + `
 apiVersion: paddock.health/v1alpha1
 kind: Webhook
 metadata: {name: hook, namespace: demo}
-spec: {eventType: user.created, url: %q, active: true, caBundle: %s, ordering: PerSubject, timeoutSeconds: 1, retry: {delaysSeconds: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2]}}`
+spec: {eventType: user.created, url: %q, active: true, caBundle: %s, ordering: PerSubject, timeoutSeconds: 1, retry: {delaysSeconds: [2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10]}}`
 
 // slowAnswer is how long a receiver takes to answer, so that attempts are in progress at any time.
 const slowAnswer = 1500 * time.Millisecond
@@ -129,20 +154,21 @@ var _ = Describe("A Site", Ordered, func() {
 	It("moves from the cluster to Postgres under load, with its pending deliveries", func(ctx SpecContext) {
 		apply(ctx, fmt.Sprintf(webhook, receiver.URL+"/hook", receiver.CABundle()))
 		kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/hook")
+		awaitHook(ctx, receiver)
+		all := about("Practitioner/p-")
 		receiver.Answer(503)
 		l := startLoad("a")
 		for n := range practitioners {
 			got := send(ctx, "PUT", fmt.Sprintf("%s/site/demo/fhir/practitioner/p-%d", paddock.URLs[n%2], n), fmt.Sprintf(`{"resourceType":"Practitioner","id":"p-%d"}`, n))
 			Expect(got.status).To(Equal(201), got.body)
 		}
-		Eventually(func() int { return len(receiver.Where(func(localreceiver.Delivery) bool { return true })) }).WithTimeout(patience).Should(BeNumerically(">", 0))
+		Eventually(func() int { return len(receiver.Where(all)) }).WithTimeout(patience).Should(BeNumerically(">", 0))
 		create(ctx, "to-first", "first")
 		await(ctx, "to-first", "Switched")
 		Expect(storage(ctx)).To(Equal("Postgres first"))
 		Expect(kubectl(ctx, "get", "sitemove", "to-first", "-n", "demo", "-o", "jsonpath={.status.copy.worker}")).NotTo(BeEmpty())
 		receiver.Take()
 		receiver.Answer(200)
-		all := func(localreceiver.Delivery) bool { return true }
 		Eventually(func() int { return len(receiver.Where(all)) }).WithTimeout(patience).Should(Equal(practitioners))
 		kubectl(ctx, "delete", "webhook", "hook", "-n", "demo")
 		time.Sleep(time.Second)
@@ -205,6 +231,7 @@ var _ = Describe("A Site", Ordered, func() {
 		})
 		apply(ctx, fmt.Sprintf(slowHook, slow.URL, slow.CABundle()))
 		kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/slow")
+		awaitHook(ctx, slow)
 		create(ctx, "sends", "first")
 		made := 0
 		var until time.Time // the end, which is known after the switch
@@ -219,7 +246,7 @@ var _ = Describe("A Site", Ordered, func() {
 				Expect(got.status).To(Equal(503), got.body)
 			}
 		}
-		all := func(localreceiver.Delivery) bool { return true }
+		all := about("Practitioner/once-")
 		Eventually(func() int { return len(slow.Where(all)) }).WithTimeout(patience).Should(BeNumerically(">=", made))
 		time.Sleep(2 * slowAnswer)
 		times := map[any]int{}

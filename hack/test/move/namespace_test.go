@@ -9,8 +9,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/paddock-health/paddock/hack/dev/localreceiver"
 )
 
 // newNamespace is the namespace to which the Site demo moves, with some of the rights of the editor. The
@@ -210,6 +208,7 @@ func namespaceSpecs() {
 		hook := fmt.Sprintf(webhook, receiver.URL+"/hook", receiver.CABundle())
 		apply(ctx, hook)
 		kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/hook")
+		awaitHook(ctx, receiver)
 		practitioner(ctx, "n-ended")
 		var delivered map[string]delivered
 		Eventually(func() string {
@@ -219,7 +218,7 @@ func namespaceSpecs() {
 		receiver.Take()
 		receiver.Answer(503)
 		practitioner(ctx, "n-0")
-		Eventually(func() int { return len(receiver.Where(func(localreceiver.Delivery) bool { return true })) }).WithTimeout(patience).Should(BeNumerically(">", 0))
+		Eventually(func() int { return len(receiver.About("Practitioner/n-0")) }).WithTimeout(patience).Should(BeNumerically(">", 0))
 		calendar := newCalendar(ctx, "n")
 		fill(ctx, 0, 1200) // so that the copy takes several transactions
 		next := firstPage(ctx)
@@ -238,10 +237,9 @@ func namespaceSpecs() {
 		Expect(kubectl(ctx, "get", "site", "demo", "-n", "clinic", "-o", "jsonpath={.status.url}")).To(Equal(url))
 		receiver.Take()
 		receiver.Answer(200)
-		all := func(localreceiver.Delivery) bool { return true }
-		Eventually(func() int { return len(receiver.Where(all)) }).WithTimeout(patience).Should(Equal(1))
+		Eventually(func() int { return len(receiver.About("Practitioner/n-0")) }).WithTimeout(patience).Should(Equal(1))
 		time.Sleep(time.Second)
-		Expect(receiver.Where(all)).To(HaveLen(1), "deliveries after the switch, each made once")
+		Expect(receiver.About("Practitioner/n-0")).To(HaveLen(1), "deliveries after the switch, each made once")
 		l.stop(ctx)
 		AddReportEntry("pause of writes with killed programs, to another namespace", pauseOf(ctx, "to-clinic"))
 

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +20,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -99,7 +102,7 @@ var _ = Describe("The receiver in", func() {
 					err = connection.Close()
 				}
 				return err
-			}).Within(20 * time.Second).Should(Succeed())
+			}).Should(Succeed())
 
 			By("sending it a test")
 			request, err := http.NewRequestWithContext(ctx, http.MethodPost, paddock.URLs[0]+"/site/"+clusterSite+"/ahds/v1/webhook/"+id+"/test", nil)
@@ -113,8 +116,8 @@ var _ = Describe("The receiver in", func() {
 			Expect(answer.StatusCode).To(Equal(http.StatusAccepted), string(text))
 			var accepted struct{ EventID string }
 			Expect(json.Unmarshal(text, &accepted)).To(Succeed())
-			Eventually(statuses).Within(20 * time.Second).Should(Receive(Equal(http.StatusNoContent)))
-			Eventually(said).Within(30 * time.Second).Should(gbytes.Say(accepted.EventID))
+			Eventually(statuses).Should(Receive(Equal(http.StatusNoContent)))
+			Eventually(said).Should(gbytes.Say(accepted.EventID))
 
 			By("changing what was signed")
 			forged, err := http.NewRequestWithContext(ctx, http.MethodPost, behind.String()+"/hook", strings.NewReader(strings.Replace(string(last), "user.created", "user.updated", 1)))
@@ -130,8 +133,14 @@ var _ = Describe("The receiver in", func() {
 
 func freePort() string {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer func() { Expect(listener.Close()).To(Succeed()) }()
-	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
+	for {
+		port := strconv.Itoa(20000 + rand.IntN(10000)) // the system gives outgoing connections higher ports
+		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		Expect(err).NotTo(HaveOccurred())
+		Expect(listener.Close()).To(Succeed())
+		return port
+	}
 }

@@ -67,7 +67,7 @@ func startRecorder() *recorder {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	r := &recorder{address: "http://" + listener.Addr().String(), latest: map[string]version{}}
-	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: r}
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: r}
 	go func() { _ = server.Serve(listener) }()
 	DeferCleanup(server.Close)
 	return r

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,6 +168,21 @@ var _ = Describe("The console", func() {
 		} {
 			tokens[name], err = paddock.Token(ctx, account[0], account[1], "paddock.health/"+account[0]+"/"+account[0], time.Hour)
 			Expect(err).NotTo(HaveOccurred())
+		}
+		for name, id := range map[string]string{"editor": siteID, "hidden": hiddenID} {
+			// The API server sees Sites and rights a moment after the controller.
+			Eventually(func() (int, error) {
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/site/"+id+"/fhir/Patient?_count=0", nil)
+				if err != nil {
+					return 0, err
+				}
+				request.Header.Set("Authorization", "Bearer "+tokens[name])
+				response, err := http.DefaultClient.Do(request)
+				if err != nil {
+					return 0, err
+				}
+				return response.StatusCode, response.Body.Close()
+			}).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(http.StatusOK))
 		}
 		expired := localissuer.With(issuer.Claims(siteID, siteID), "exp", time.Now().Add(-time.Hour).Unix())
 		tokens["expired"], err = issuer.SignClaims(ctx, expired)

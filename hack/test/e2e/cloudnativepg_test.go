@@ -37,7 +37,7 @@ func describeCloudNativePG() {
 		Eventually(ctx, func() (int, error) {
 			status, _, err := ash.put(ctx, "rex", "Smith")
 			return status, err
-		}).Should(Equal(http.StatusCreated))
+		}).Should(Or(Equal(http.StatusCreated), Equal(http.StatusOK))) // a request without a response may have created it
 		Expect(inPrimary(ctx, "show synchronous_standby_names")).To(HavePrefix("ANY 1 "))
 	}, NodeTimeout(8*time.Minute))
 

@@ -76,6 +76,7 @@ func startEventLoad(ctx context.Context, site string) *eventLoad {
 	kubectl(ctx, "-n", clinic, "wait", "--for=condition=Active", "--timeout=1m", "webhook/load")
 	ctx, cancel := context.WithCancel(ctx)
 	l := &eventLoad{namespace: clinic, client: newClient(ctx, site).ahds(), receiver: receiver, cancel: cancel}
+	l.awaitTargets(ctx)
 	for writer := range writers {
 		l.done.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
@@ -89,6 +90,24 @@ func startEventLoad(ctx context.Context, site string) *eventLoad {
 	}
 	DeferCleanup(l.stop)
 	return l
+}
+
+// probes is the number of events by which awaitTargets reaches each replica: the ingress sends requests to them in turn.
+const probes = 10
+
+// awaitTargets waits until all API servers send events to the webhook. They see it a moment after the controller.
+func (l *eventLoad) awaitTargets(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		subject := "probe/" + uuid.NewString()
+		for range probes {
+			status, answer, err := l.client.send(ctx, http.MethodPost, "event",
+				fmt.Sprintf(`{"eventId":%q,"type":"user.created","subject":%q,"data":{}}`, uuid.NewString(), subject))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(status).To(Equal(http.StatusAccepted), string(answer))
+		}
+		g.Eventually(ctx, func() int { return len(l.receiver.About(subject)) }).WithTimeout(10 * time.Second).Should(BeNumerically(">=", probes))
+	}).Should(Succeed())
 }
 
 func (l *eventLoad) send(ctx context.Context, subject string, n int) {

@@ -95,7 +95,7 @@ var _ = Describe("The chart", Ordered, func() {
 			Eventually(ctx, func() (int, error) {
 				status, _, err := site.put(ctx, "rex", "Smith")
 				return status, err
-			}).Should(Equal(http.StatusCreated))
+			}).Should(Or(Equal(http.StatusCreated), Equal(http.StatusOK))) // a request without a response may have created it
 			Expect(site.family(ctx, "rex")).To(Equal("Smith"))
 		}
 	})
@@ -122,7 +122,8 @@ var _ = Describe("The chart", Ordered, func() {
 		expose(`{"ingress":{"host":"oak.clinics.e2e.test"}}`)
 		kubectl(ctx, "-n", "clinic-oak", "wait", "--for=condition=Exposed", "site/oak", "--timeout=1m")
 		Eventually(ctx, search(own)).Should(ContainSubstring(own.base + "patient/rex"))
-		Expect(search(oak)()).To(ContainSubstring(own.base+"patient/rex"), "under the common host too, with links to its own")
+		// Another API server may see the exposure later.
+		Eventually(ctx, search(oak)).Should(ContainSubstring(own.base+"patient/rex"), "under the common host too, with links to its own")
 		status, answer, err := elm.at("oak.clinics.e2e.test", "elm").send(ctx, http.MethodGet, "patient?_id=rex", "")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(status).To(Equal(http.StatusNotFound))

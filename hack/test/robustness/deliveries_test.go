@@ -99,7 +99,32 @@ func startDrill(ctx context.Context, site string) *drill {
 		_, err := paddock.Kubectl(ctx, "delete", "--filename", file)
 		Expect(err).NotTo(HaveOccurred())
 	})
+	for n := range 2 {
+		d.awaitTargets(ctx, n)
+	}
 	return d
+}
+
+// awaitTargets waits until an API server sends events to the webhooks. It sees new Webhooks a moment after the
+// controller, and "updated" last.
+func (d *drill) awaitTargets(ctx context.Context, server int) {
+	GinkgoHelper()
+	subject := fmt.Sprint("probe/", server)
+	Eventually(ctx, func() ([]localreceiver.Delivery, error) {
+		body := fmt.Sprintf(`{"eventId":%q,"type":"user.updated","subject":%q,"data":{}}`, uuid.NewString(), subject)
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, paddock.URLs[server]+"/site/"+d.site+"/ahds/v1/event", strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+bearers[d.site])
+		request.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		answer.Body.Close()
+		return d.others.About(subject), nil
+	}).ShouldNot(BeEmpty(), "events of %s", paddock.URLs[server])
 }
 
 // publish makes at least count events, and goes on until kills ends: half of the publishers send

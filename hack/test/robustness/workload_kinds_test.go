@@ -66,6 +66,11 @@ func (c *clerk) giveUp(ctx context.Context) bool {
 
 func (c *clerk) verify(ctx context.Context) {
 	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) { c.check(ctx, g) }).Should(Succeed()) // in the cluster, a list may be late
+}
+
+func (c *clerk) check(ctx context.Context, g Gomega) {
+	GinkgoHelper()
 	got := c.get(ctx, "/ahds/v1/availability-slot?pageSize=100&resourceId="+c.resource())
 	var page struct {
 		Data []struct {
@@ -74,21 +79,21 @@ func (c *clerk) verify(ctx context.Context) {
 			StartAt, EndAt            time.Time
 		}
 	}
-	Expect(json.Unmarshal([]byte(got.body), &page)).To(Succeed(), got.body)
+	g.Expect(json.Unmarshal([]byte(got.body), &page)).To(Succeed(), got.body)
 	keys := map[string]string{}
 	for i, slot := range page.Data {
-		Expect(slot.IsActive && slot.IsBooked).To(BeTrue(), "%+v", slot)
-		Expect(keys).NotTo(HaveKey(slot.Notes), "a booking that was made twice")
+		g.Expect(slot.IsActive && slot.IsBooked).To(BeTrue(), "%+v", slot)
+		g.Expect(keys).NotTo(HaveKey(slot.Notes), "a booking that was made twice")
 		keys[slot.Notes] = slot.AvailabilitySlotID
 		for _, other := range page.Data[:i] {
-			Expect(slot.StartAt.Before(other.EndAt) && other.StartAt.Before(slot.EndAt)).To(BeFalse(), "%+v and %+v overlap", slot, other)
+			g.Expect(slot.StartAt.Before(other.EndAt) && other.StartAt.Before(slot.EndAt)).To(BeFalse(), "%+v and %+v overlap", slot, other)
 		}
 	}
 	for id, key := range c.kept {
-		Expect(keys).To(HaveKeyWithValue(key, id), "an acknowledged booking")
+		g.Expect(keys).To(HaveKeyWithValue(key, id), "an acknowledged booking")
 	}
 	for _, key := range c.refused {
-		Expect(keys).NotTo(HaveKey(key), "a booking that was refused")
+		g.Expect(keys).NotTo(HaveKey(key), "a booking that was refused")
 	}
 }
 
@@ -313,8 +318,11 @@ func (i *importer) round(ctx context.Context) bool {
 func (i *importer) verify(ctx context.Context) {
 	GinkgoHelper()
 	for _, n := range i.done {
-		found := i.entries(i.get(ctx, "/fhir/person?_count=100&_id="+strings.Join(i.ids(n), ",")))
-		Expect(found).To(HaveLen(importLines))
+		var found []map[string]any
+		Eventually(ctx, func() []map[string]any { // in the cluster, a search may be late
+			found = i.entries(i.get(ctx, "/fhir/person?_count=100&_id="+strings.Join(i.ids(n), ",")))
+			return found
+		}).Should(HaveLen(importLines))
 		for _, each := range found {
 			Expect(versionID(each)).To(Equal("1"), "%v was written twice", each["id"])
 		}
@@ -332,7 +340,7 @@ func fillForExport(ctx context.Context, v *caller) {
 	for n := range exported {
 		fmt.Fprintf(&lines, `{"resourceType":"Location","id":"export-%d"}`+"\n", n)
 	}
-	v.send(ctx, 0, http.MethodPost, "/fhir/$import", lines.String(), map[string]string{"Content-Type": "application/fhir+ndjson"}, http.StatusOK)
+	v.repeat(ctx, nil, http.MethodPost, "/fhir/$import", lines.String(), map[string]string{"Content-Type": "application/fhir+ndjson"}, http.StatusOK)
 	Eventually(ctx, func() int {
 		return len(v.entries(v.send(ctx, 0, http.MethodGet, "/fhir/location?_count=100", "", nil, http.StatusOK)))
 	}).Should(Equal(exported))
@@ -398,7 +406,7 @@ func (e *exporter) path(url string) string {
 
 func (e *exporter) verify(ctx context.Context) {
 	GinkgoHelper()
-	Expect(e.downloads).To(BeNumerically(">", 0))
+	Eventually(ctx, func() int { e.round(ctx); return e.downloads }).Should(BeNumerically(">", 0)) // the job may have been slow
 	Eventually(ctx, func() int { return e.send(ctx, 0, http.MethodDelete, e.job, "", nil, http.StatusAccepted).status }).Should(Equal(http.StatusAccepted))
 }
 

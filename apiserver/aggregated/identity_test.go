@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"path/filepath"
 
@@ -13,21 +11,15 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/util/cert"
 
+	"github.com/paddock-health/paddock/hack/dev/freeport"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 )
 
-// freeAddress returns an address on which no program listens. Its port is in the range of localcluster, so
-// that no outgoing connection takes it before the program starts.
-func freeAddress() (address string) {
+// freeAddress returns an address on which no program listens.
+func freeAddress() string {
 	GinkgoHelper()
-	Eventually(func() error {
-		address = fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(10000))
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			return err
-		}
-		return listener.Close()
-	}).Should(Succeed())
+	address, err := freeport.Address()
+	Expect(err).NotTo(HaveOccurred())
 	return address
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +28,7 @@ import (
 	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/controllers/site/provision"
+	"github.com/paddock-health/paddock/hack/dev/freeport"
 )
 
 // webhookConfiguration is that of config/default, of a server on this machine.
@@ -52,13 +51,9 @@ func webhookConfiguration(port int) *admissionregistrationv1.ValidatingWebhookCo
 // kube-apiserver ask it.
 func startWebhook(ctx context.Context) (stop func()) {
 	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := freeport.Choose(1)
 	Expect(err).NotTo(HaveOccurred())
-	_, text, err := net.SplitHostPort(listener.Addr().String())
-	Expect(err).NotTo(HaveOccurred())
-	port, err := strconv.Atoi(text)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(listener.Close()).To(Succeed())
+	port := ports[0]
 
 	configuration := webhookConfiguration(port)
 	Expect(admin.Create(ctx, configuration)).To(Succeed())

@@ -6,23 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/paddock-health/paddock/hack/dev/freeport"
 )
 
 const host = "127.0.0.1"
-
-// Free ports are chosen below 30000, where node ports begin. Linux uses ports from 32768 for outgoing
-// connections, and such a connection could take the port of a process that restarts.
-const (
-	lowestPort  = 20000
-	highestPort = 29999
-)
 
 const portPatience = 5 * time.Second
 
@@ -112,13 +106,7 @@ func listen(port int) (net.Listener, error) {
 	if port != 0 {
 		return net.Listen("tcp", address(port))
 	}
-	for range 100 {
-		candidate := lowestPort + rand.IntN(highestPort-lowestPort+1)
-		if listener, err := net.Listen("tcp", address(candidate)); err == nil {
-			return listener, nil
-		}
-	}
-	return nil, fmt.Errorf("find a free port: none of 100 random ports between %d and %d can be opened: end programs that use these ports", lowestPort, highestPort)
+	return freeport.Listen()
 }
 
 func address(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

@@ -11,19 +11,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/paddock-health/paddock/hack/dev/freeport"
 )
 
 const (
@@ -47,26 +46,12 @@ type Issuer struct {
 // Start runs an issuer on a free port of 127.0.0.1, and returns when it serves. program is the path
 // of the executable, and dir the folder of the keys, certificates and log.
 func Start(ctx context.Context, program, dir string) (*Issuer, error) {
-	address, err := freeAddress()
+	address, err := freeport.Address()
 	if err != nil {
 		return nil, err
 	}
 	i := &Issuer{URL: "https://" + address, program: program, address: address, dir: dir}
 	return i, i.Resume(ctx)
-}
-
-// freeAddress returns an address of 127.0.0.1 with a free port below 30000, where node ports begin. Linux
-// uses ports from 32768 for outgoing connections, and such a connection could take the port of an issuer
-// that resumes.
-func freeAddress() (string, error) {
-	var err error
-	for range 100 {
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000)))); err == nil {
-			return listener.Addr().String(), listener.Close()
-		}
-	}
-	return "", fmt.Errorf("find a free port: %w", err)
 }
 
 // Resume starts an issuer that was stopped, on the same port and with the same keys, and returns

@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/paddock-health/paddock/hack/dev/freeport"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 )
 
@@ -106,7 +105,7 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 	if err := AwaitPolicies(ctx, cluster); err != nil { // policies.go
 		return nil, err
 	}
-	ports, err := freePorts(2*options.APIServers + 3*options.Controllers + 1)
+	ports, err := freeport.Choose(2*options.APIServers + 3*options.Controllers + 1)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +154,7 @@ func Start(ctx context.Context, cluster *localcluster.Cluster, options Options) 
 // AddAPIServer starts one more API server, from the program binary and with env added to its
 // environment. It appends the process to APIServers.
 func (p *Paddock) AddAPIServer(ctx context.Context, binary string, env ...string) error {
-	ports, err := freePorts(2)
+	ports, err := freeport.Choose(2)
 	if err != nil {
 		return err
 	}
@@ -165,7 +164,7 @@ func (p *Paddock) AddAPIServer(ctx context.Context, binary string, env ...string
 // AddDelivery starts one more delivery process, from the program binary, a build of the API server,
 // and with env added to its environment. It appends the process to Deliveries.
 func (p *Paddock) AddDelivery(ctx context.Context, binary string, env ...string) error {
-	ports, err := freePorts(1)
+	ports, err := freeport.Choose(1)
 	if err != nil {
 		return err
 	}
@@ -391,25 +390,3 @@ func isReady(health string) func(context.Context) error {
 }
 
 func address(port int) string { return "http://127.0.0.1:" + strconv.Itoa(port) }
-
-// Free ports are chosen in the same range as in localcluster, so that no outgoing connection takes the
-// port of a program that restarts.
-const lowestPort, highestPort = 20000, 29999
-
-// freePorts returns n ports of 127.0.0.1 on which no program listens.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for tried := 0; len(ports) < n; tried++ {
-		candidate := lowestPort + mathrand.IntN(highestPort-lowestPort+1)
-		listener, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(candidate))
-		if err != nil {
-			if tried > 100 {
-				return nil, fmt.Errorf("find a free port: %w", err)
-			}
-			continue
-		}
-		defer func() { _ = listener.Close() }() // open until all ports are chosen, so that no two are the same
-		ports = append(ports, candidate)
-	}
-	return ports, nil
-}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
@@ -23,6 +22,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/paddock-health/paddock/hack/dev/freeport"
 )
 
 const (
@@ -31,13 +32,6 @@ const (
 	stopGrace    = 30 * time.Second
 	pollInterval = 20 * time.Millisecond
 	superuser    = "postgres"
-)
-
-// Free ports are chosen below 30000, where node ports begin. Linux uses ports from 32768 for outgoing
-// connections, and such a connection could take the port of a server that restarts.
-const (
-	lowestPort  = 20000
-	highestPort = 29999
 )
 
 var (
@@ -332,12 +326,11 @@ func (s *Server) choosePort() (int, error) {
 			return port, nil
 		}
 	}
-	for range 100 {
-		if port := lowestPort + rand.IntN(highestPort-lowestPort+1); isFree(port) {
-			return port, os.WriteFile(note, []byte(strconv.Itoa(port)), 0o644)
-		}
+	ports, err := freeport.Choose(1)
+	if err != nil {
+		return 0, err
 	}
-	return 0, fmt.Errorf("find a free port: none of 100 random ports between %d and %d can be opened: end programs that use these ports", lowestPort, highestPort)
+	return ports[0], os.WriteFile(note, []byte(strconv.Itoa(ports[0])), 0o644)
 }
 
 func isFree(port int) bool {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/paddock-health/paddock/hack/dev/freeport"
 	"github.com/paddock-health/paddock/hack/dev/localcluster"
 )
 
@@ -134,13 +134,12 @@ func writeKeys(ctx context.Context) {
 	}
 }
 
-// freeAddress is an address of this machine on which nothing listens.
+// freeAddress returns an address on which no program listens.
 func freeAddress() string {
 	GinkgoHelper()
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	address, err := freeport.Address()
 	Expect(err).NotTo(HaveOccurred())
-	Expect(listener.Close()).To(Succeed())
-	return listener.Addr().String()
+	return address
 }
 
 // expectCalendar checks that an address works. A started API server needs a moment to see its Sites.

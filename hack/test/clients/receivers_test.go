@@ -6,10 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -20,13 +18,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
+
+	"github.com/paddock-health/paddock/hack/dev/freeport"
 )
 
 // receivers are the programs of docs/guides/webhooks.md, by the language they are written in.
@@ -133,14 +132,7 @@ var _ = Describe("The receiver in", func() {
 
 func freePort() string {
 	GinkgoHelper()
-	for {
-		port := strconv.Itoa(20000 + rand.IntN(10000)) // the system gives outgoing connections higher ports
-		listener, err := net.Listen("tcp", "127.0.0.1:"+port)
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		Expect(err).NotTo(HaveOccurred())
-		Expect(listener.Close()).To(Succeed())
-		return port
-	}
+	ports, err := freeport.Choose(1)
+	Expect(err).NotTo(HaveOccurred())
+	return strconv.Itoa(ports[0])
 }

@@ -38,7 +38,7 @@ var _ = Describe("Deletion", func() {
 		Eventually(countRecords).WithArguments(s.Namespace, claim.Spec.SiteKey).WithContext(ctx).Should(Equal(1))
 		held = get[recordsv1alpha1.Record](ctx, held.Namespace, held.Name)
 		Expect(held.DeletionTimestamp).NotTo(BeNil())
-		Expect(held.DeletionTimestamp.Time).NotTo(BeTemporally("<", reload(ctx, s).DeletionTimestamp.Add(drain)), "API servers have this time to hear")
+		Expect(held.DeletionTimestamp.Time).NotTo(BeTemporally("<", reload(ctx, s).DeletionTimestamp.Add(drain)), "API servers have this time to see the deletion")
 		held.Finalizers = nil
 		Expect(apiServer.Update(ctx, held)).To(Succeed())
 		expectGone(ctx, s)

@@ -22,14 +22,7 @@ import (
 
 // may reports what kube-apiserver lets the controller do with Secrets of a namespace.
 func may(verb, namespace string) func(context.Context) (bool, error) {
-	return func(ctx context.Context) (bool, error) {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               controllerUser,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Resource: "secrets"},
-		}}
-		err := admin.Create(ctx, review)
-		return review.Status.Allowed, err
-	}
+	return hasRight(controllerUser, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Resource: "secrets"})
 }
 
 // bind is what the owner of a namespace is told to do.

@@ -149,14 +149,19 @@ func clientOf(user string) client.Client {
 	return c
 }
 
-// awaitRight waits until kube-apiserver knows a right of a user, which was granted a moment ago.
-func awaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) {
-	GinkgoHelper()
-	Eventually(func(ctx context.Context) (bool, error) {
+// hasRight returns a function that reports whether kube-apiserver knows a right of a user.
+func hasRight(user string, right authorizationv1.ResourceAttributes) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
 		err := admin.Create(ctx, review)
 		return review.Status.Allowed, err
-	}).WithContext(ctx).Should(BeTrue())
+	}
+}
+
+// awaitRight waits until kube-apiserver knows a right of a user, which was granted a moment ago.
+func awaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) {
+	GinkgoHelper()
+	Eventually(hasRight(user, right)).WithContext(ctx).Should(BeTrue())
 }
 
 // awaitKinds waits until kube-apiserver lists kinds whose definitions were created a moment ago. A controller

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// stopGrace is how long a process may take to stop before it is killed.
+	// stopGrace is how long a process may take to stop before it is killed. An API server of Paddock
+	// takes up to 22 s to answer open requests.
 	stopGrace    = 30 * time.Second
 	pollInterval = 50 * time.Millisecond
 	probeTimeout = 5 * time.Second

@@ -11,7 +11,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
 )
@@ -75,10 +74,9 @@ func (d fullDatabase) awaitRefusals(ctx context.Context) {
 
 // roomSpecs begin and end with storage in the cluster.
 func roomSpecs() {
-	It("is not moved to a database without room, goes on when there is room, and returns without it", func(ctx SpecContext) {
+	It("is not moved to a database without room, and goes on when there is room", func(ctx SpecContext) {
 		full := startFull(ctx, "full")
 		l := startLoad("r")
-		By("waiting for room")
 		create(ctx, "waits-for-room", "full")
 		full.awaitRefusals(ctx)
 		Expect(phase(ctx, "waits-for-room")).To(Equal("Copying"))
@@ -86,12 +84,16 @@ func roomSpecs() {
 		await(ctx, "waits-for-room", "Switched")
 		decide(ctx, "waits-for-room", "RollBack")
 		await(ctx, "waits-for-room", "RolledBack")
+		l.stop(ctx)
+	})
 
-		By("giving up without room")
-		Expect(full.server.LimitFiles(localpostgres.WALSegmentSize)).To(Succeed())
-		create(ctx, "has-no-room", "full")
+	// The database is another one, because rows that an earlier move has left and erased are room.
+	It("returns from a database without room", func(ctx SpecContext) {
+		full := startFull(ctx, "full-too")
+		l := startLoad("s")
+		create(ctx, "has-no-room", "full-too")
 		full.awaitRefusals(ctx)
-		awaitPhase(ctx, "has-no-room", v1alpha1.MoveCopying, v1alpha1.MoveForward)
+		Expect(phase(ctx, "has-no-room")).To(Equal("Copying"))
 		decide(ctx, "has-no-room", "RollBack")
 		await(ctx, "has-no-room", "RolledBack")
 		Expect(storage(ctx)).To(Equal("Cluster "))

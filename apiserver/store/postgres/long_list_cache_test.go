@@ -72,6 +72,78 @@ func TestLongLists(t *testing.T) {
 	ask(nil, []string{"p-0"}, false)
 }
 
+// A search tries its first list alone, and reads the rest if that list is too long.
+func TestFirstListAlone(t *testing.T) {
+	const list, rest = "the first list", "the rest"
+	descending := store.Sort{Field: store.SortCreated, Descending: true}
+	for _, c := range []struct {
+		name  string
+		sort  store.Sort
+		where store.Condition
+		first string
+	}{
+		{"in the order of creation", descending, nil, "p-7"},
+		{"in the order of a parameter", store.Sort{Field: store.SortText, Param: "family"}, nil, "p-0"},
+		{"with a second condition", store.Sort{Field: store.SortCreated}, store.Not{Condition: store.Present{Param: "given"}}, "p-0"},
+		{"before a watermark", descending, store.UpdatedIn{From: time.UnixMilli(1)}, "p-7"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			pool, seen := explaining(t)
+			site := eightOkafors(t, pool)
+			expect := func(family, want string, sent ...string) {
+				t.Helper()
+				seen.reset()
+				query := store.Query{Types: []string{patient}, Where: store.TextIs{Param: "family", Text: family}, Count: 1, Total: store.TotalNone, Sort: []store.Sort{c.sort}}
+				if c.where != nil {
+					query.Where = store.All{query.Where, c.where}
+				}
+				page, err := site.Search(t.Context(), query)
+				if err != nil || len(page.Records) != 1 || page.Records[0].Key.ID != want {
+					t.Fatalf("family %s: found %v, %v, want %s", family, page.Records, err, want)
+				}
+				var pages []string
+				for _, text := range seen.texts {
+					if strings.Contains(text, "SELECT NULL, NULL") {
+						pages = append(pages, list)
+					} else if strings.Contains(text, "r.body") {
+						pages = append(pages, rest)
+					}
+				}
+				if diff := cmp.Diff(sent, pages); diff != "" {
+					t.Errorf("statements for the family %s:\n%s", family, diff)
+				}
+			}
+			expect("o", c.first, list, rest)
+			expect("ok", c.first, list, rest)
+			expect("ok", c.first, rest) // the list is in the cache
+			zeus := store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "zeus"}, Body: store.Body{JSON: []byte(`{"Texts": {"family": [{"Folded": "zeus"}]}}`)}}
+			if _, err := site.Write(t.Context(), []store.Op{zeus}); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				expect("z", "zeus", list)
+			}
+		})
+	}
+}
+
+// A search by time whose list is too long finds the newest records too.
+func TestFirstListByTime(t *testing.T) {
+	pool, seen := explaining(t)
+	site := eightOkafors(t, pool)
+	for _, tries := range []bool{true, false} {
+		seen.reset()
+		query := store.Query{Types: []string{patient}, Where: store.UpdatedIn{From: time.UnixMilli(1)}, Count: 1, Total: store.TotalNone, Sort: newestOkafors.Sort}
+		page, err := site.Search(t.Context(), query)
+		if err != nil || len(page.Records) != 1 || page.Records[0].Key.ID != "p-7" {
+			t.Fatalf("found %v, %v, want p-7", page.Records, err)
+		}
+		if tried := strings.Contains(strings.Join(seen.texts, ""), "SELECT NULL, NULL"); tried != tries {
+			t.Errorf("the list was tried: %t, want %t", tried, tries)
+		}
+	}
+}
+
 // A scan is batched with other queries once its list is known to be long, unless it was slow.
 func TestSlowScans(t *testing.T) {
 	for _, c := range []struct {

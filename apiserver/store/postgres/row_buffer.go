@@ -64,6 +64,9 @@ func (b *rowBuffer) read(rows pgx.Rows) error {
 	return rows.Err()
 }
 
+// beginsWithNull reports whether the first value of the first row is NULL.
+func (b *rowBuffer) beginsWithNull() bool { return len(b.ends) > 0 && b.ends[0] == isNull }
+
 func (b *rowBuffer) len() int { return len(b.ends) / max(1, len(b.fields)) }
 
 // each calls visit for each row. The columns are valid until visit returns. Slices that

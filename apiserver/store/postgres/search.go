@@ -86,9 +86,9 @@ type searcher struct {
 	// lag.
 	from      querier
 	onReplica bool
-	// cachedPlan is the statement of the page, or nil if the cache of long lists does not apply to it.
+	// plan is the statement of the page, or nil if the cache of long lists does not apply to it.
 	// listsTooLong is the number of its TriedLists, from the first on, that were too long.
-	cachedPlan   *sqlplan.Page
+	plan         *sqlplan.Page
 	listsTooLong int
 	texts        texts
 	// hasSession reports whether the search holds one of the sessions of the site's share.
@@ -204,7 +204,7 @@ func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, wat
 		return nil, false, 0, err
 	}
 	ownNewest := r.ownNewest()
-	r.cachedPlan = page
+	r.plan = page
 	buffer.rows.maxBytes = r.site.maxPageBytes
 	settled := int64(0)
 	if !r.needsTotal() { // the total must include what other processes have written since
@@ -221,6 +221,9 @@ func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, wat
 	}
 	if err != nil {
 		return nil, false, 0, err
+	}
+	if r.isListTooLong(&buffer.rows) {
+		return r.tryHitsByTime(buffer)
 	}
 	all, truncated, err := r.decodeHits(buffer)
 	if err != nil {
@@ -344,15 +347,18 @@ const maxBatchedPage = 100
 // sends one statement for each type. If there are several, it sends them in one pgx.Batch, which is
 // more expensive than a single query.
 func (r *searcher) readPage(into *rowBuffer) error {
+	if len(r.Query.Types) == 1 {
+		err := r.readOne(into)
+		if err == nil && r.isListTooLong(into) {
+			err = r.readOne(into)
+		}
+		return err
+	}
 	batch := &pgx.Batch{}
 	for _, typeName := range r.Query.Types {
 		page, err := r.Page(typeName)
 		if err != nil {
 			return err
-		}
-		if len(r.Query.Types) == 1 {
-			r.cachedPlan = page
-			return r.readOne(page, into)
 		}
 		batch.Queue(page.SQL, page.Args...).Query(into.read)
 	}
@@ -365,7 +371,12 @@ func (r *searcher) readPage(into *rowBuffer) error {
 // readOne reads the rows of a page of one type. It does so in a batch with other queries if the time
 // of the statement is bounded or quick on average, the page has at most maxBatchedPage records, and
 // the search does not run on a replica. Otherwise the statement runs alone.
-func (r *searcher) readOne(page *sqlplan.Page, into *rowBuffer) (err error) {
+func (r *searcher) readOne(into *rowBuffer) error {
+	page, err := r.Page(r.Query.Types[0])
+	if err != nil {
+		return err
+	}
+	r.plan = page
 	start := time.Now()
 	if !r.onReplica && r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL)) {
 		err = r.site.queries.query(r.Context, page.SQL, page.Args, into)
@@ -376,6 +387,19 @@ func (r *searcher) readOne(page *sqlplan.Page, into *rowBuffer) (err error) {
 		r.site.quick.add(page.SQL, cmp.Or(into.took, time.Since(start)))
 	}
 	return err
+}
+
+// isListTooLong reports whether the rows are those of a partial page (sqlplan.Page.IsPartial) whose list
+// is too long. Then it empties the buffer, adds the list to the cache, and the next statement has all
+// branches.
+func (r *searcher) isListTooLong(rows *rowBuffer) bool {
+	if !r.plan.IsPartial || !rows.beginsWithNull() {
+		return false
+	}
+	r.site.longLists.add(r.plan.TriedLists, false)
+	rows.reset()
+	r.AllBranches = true
+	return true
 }
 
 // readPageAfterSkip reads the rows of a page and one row more, after the first Query.Skip matches.
@@ -402,12 +426,12 @@ func (r *searcher) readAlone(sql string, args []any, into *rowBuffer) error {
 // updateLongLists adds the lists that were too long to the cache. If the search was slow, it also
 // marks the lists as slow that the plan skipped because of the cache.
 func (r *searcher) updateLongLists(slow bool) {
-	if r.cachedPlan == nil {
+	if r.plan == nil {
 		return
 	}
-	r.site.longLists.add(r.cachedPlan.TriedLists[:r.listsTooLong], slow)
+	r.site.longLists.add(r.plan.TriedLists[:r.listsTooLong], slow)
 	if slow {
-		r.site.longLists.add(r.cachedPlan.SkippedLists, slow)
+		r.site.longLists.add(r.plan.SkippedLists, slow)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // maxListSize returns the maximum number of rids in the list of a predicate for a branch by that
@@ -133,6 +134,16 @@ func (p *planner) materialize(path *accessPath, maxSize int) (t materializedList
 	}
 	p.with = append(p.with, t.table+" AS MATERIALIZED (SELECT COALESCE(array_agg(rid), '{}') AS rids FROM ("+rids+") l)")
 	return t, true, nil
+}
+
+// ifTooLong returns the branch of a partial page that returns one row if the list is too long: NULL in
+// all columns.
+func (p *planner) ifTooLong(list materializedList) string {
+	n := strings.Count(p.index.Columns, ",") + 2
+	if !p.order.ByCreation() {
+		n += 3 * len(p.order)
+	}
+	return "(SELECT NULL" + strings.Repeat(", NULL", n-1) + " WHERE " + list.size() + " >= " + list.limit + ")"
 }
 
 var longListSeed = maphash.MakeSeed()

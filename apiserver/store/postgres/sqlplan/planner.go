@@ -125,6 +125,9 @@ type planner struct {
 	// number of materialized lists before the current branch.
 	skipsLongLists           bool
 	skippedLists, triedLists []uint64
+	// onlyFirstList reports whether the branch by the first list that is not skipped is to be the only one.
+	// isPartial is as in Page.
+	onlyFirstList, isPartial bool
 	knownSlow                bool
 	listsBefore              int
 	// semiJoins maps the index of a predicate to the semi-join with its list.
@@ -135,7 +138,7 @@ type planner struct {
 // candidate is tested instead.
 type semiJoin struct{ table, limit string }
 
-// branches returns the UNION ALL of all branches.
+// branches returns the UNION ALL of all branches, or of those of a partial page (onlyFirstList).
 func (p *planner) branches() (string, error) {
 	var branches []string
 	var guards []string
@@ -161,6 +164,10 @@ func (p *planner) branches() (string, error) {
 		branches = append(branches, branch)
 		if path.isShort {
 			return strings.Join(branches, " UNION ALL "), nil
+		}
+		if p.onlyFirstList {
+			p.isPartial = true
+			return branch + " UNION ALL " + p.ifTooLong(t), nil
 		}
 		guards = append(guards, t.size()+" >= "+t.limit)
 		p.listsBefore++

@@ -70,6 +70,8 @@ type Search struct {
 	// ReferencePaths are the reference paths of the site. They are required if NeedsReferencePaths
 	// returns true.
 	ReferencePaths []indexrow.ReferencePath
+	// AllBranches is set if the first list was too long: Page then returns a statement with all branches.
+	AllBranches bool
 	// resolved caches the types to which references without a type may point.
 	resolved resolvedTypes
 }
@@ -109,6 +111,10 @@ type Page struct {
 	// of TriedLists that were too long. Unless the order is that of creation, three columns follow for
 	// each sort key, which are the fields of order.Rank: Missing, Number and Text.
 	TriedLists, SkippedLists []uint64
+	// IsPartial reports whether the statement has only the branch by the first list. If that list is too
+	// long, the statement returns one row, whose first column is NULL, and the page must be read with
+	// AllBranches.
+	IsPartial bool
 	// IsBounded reports whether the time of the statement likely does not depend on the number of
 	// records of the site. It is false if the search has several types.
 	IsBounded bool
@@ -122,6 +128,7 @@ func (s *Search) Page(typeName string) (*Page, error) {
 	plan.page = s.Query.Count + 1
 	plan.limit = c.Arg(plan.page)
 	plan.skipsLongLists = len(s.Query.Types) == 1
+	plan.onlyFirstList = plan.skipsLongLists && !s.AllBranches
 	branches, err := plan.branches()
 	if err == nil {
 		err = c.fits()
@@ -131,7 +138,7 @@ func (s *Search) Page(typeName string) (*Page, error) {
 	}
 	return &Page{
 		SQL: c.sql(branches), Args: c.Args, TriedLists: plan.triedLists, SkippedLists: plan.skippedLists,
-		IsBounded: plan.skipsLongLists && plan.isBounded(),
+		IsPartial: plan.isPartial, IsBounded: plan.skipsLongLists && plan.isBounded(),
 	}, nil
 }
 

@@ -74,10 +74,11 @@ func testIndex(t *testing.T, of *database) *Index {
 	}
 }
 
+// searchOf returns a search whose page has all branches.
 func searchOf(t *testing.T, index *Index, query store.Query) *Search {
 	t.Helper()
 	query.Types = []string{patient}
-	return &Search{Context: t.Context(), Index: index, Query: query, Order: order.Of(query)}
+	return &Search{Context: t.Context(), Index: index, Query: query, Order: order.Of(query), AllBranches: true}
 }
 
 func pageOf(t *testing.T, s *Search) *Page {
@@ -168,6 +169,36 @@ func TestLongListsAreSkipped(t *testing.T) {
 			second := pageOf(t, s)
 			if len(second.TriedLists) != 0 || !slices.Equal(second.SkippedLists, first.TriedLists) || strings.Contains(second.SQL, "few") || second.IsBounded != c.want {
 				t.Errorf("with a long list: %+v, want is bounded: %t", second, c.want)
+			}
+		})
+	}
+}
+
+// The first statement of a page has the branch by the first list alone.
+func TestPartialPages(t *testing.T) {
+	both := store.All{smith, since90}
+	for _, c := range []struct {
+		name  string
+		query store.Query
+		has   string
+		want  bool
+	}{
+		{"one condition", store.Query{Where: smith}, "(SELECT NULL, NULL WHERE (SELECT cardinality(rids) FROM few1) >= $6)", true},
+		{"two conditions", store.Query{Where: both}, "few1", true},
+		{"in the order of a parameter", store.Query{Where: both, Sort: lastName}, "(SELECT NULL, NULL, NULL, NULL, NULL WHERE", true},
+		{"without a list", store.Query{Where: code("identifier", "1")}, "ix_tok", false},
+		{"a list that is always short", store.Query{Where: store.IDIn{"a"}}, "few1", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.query.Count = 20
+			s := searchOf(t, testIndex(t, &database{}), c.query)
+			s.AllBranches = false
+			page := pageOf(t, s)
+			if page.IsPartial != c.want || !strings.Contains(page.SQL, c.has) {
+				t.Errorf("is partial: %t, want %t with %s: %s", page.IsPartial, c.want, c.has, page.SQL)
+			}
+			if page.IsPartial && (len(page.TriedLists) != 1 || strings.Contains(page.SQL, "few3")) {
+				t.Errorf("a partial page tries %d lists: %s", len(page.TriedLists), page.SQL)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ type Index struct {
 	Extractor Extractor
 	Limits    Limits
 	// Columns is the SQL list of the columns that a page returns for each record, of the table res with
-	// the alias r.
+	// the alias r. Commas only separate columns.
 	Columns  string
 	Database Database
 }

@@ -94,7 +94,10 @@ func ridOf(ms, low string) string {
 	return "((" + ms + " - " + strconv.FormatInt(indexrow.RidEpoch, 10) + ") << " + strconv.Itoa(indexrow.RidShift) + " | " + low + ")"
 }
 
-// insertRecords returns the CTE ins, which inserts the rows of creates into res.
+// insertRecords returns the CTE ins, which inserts the rows of creates into res. The statement fails if
+// another transaction has created one of the records since the write was decided. With ON CONFLICT, which
+// the statement of a single write has, Postgres looks for each row in three indexes first, and writes a
+// record of WAL more.
 func (s *Store) insertRecords(st *sqlplan.Statement, creates []*pendingWrite) string {
 	typ, id, spellings := make([]string, len(creates)), make([]string, len(creates)), make([]*string, len(creates))
 	for i, w := range creates {
@@ -104,7 +107,7 @@ func (s *Store) insertRecords(st *sqlplan.Statement, creates []*pendingWrite) st
 	return "ins AS (INSERT INTO res (site, typ, id, spelling, rid, upd, deleted, self, ver, ixsum, method, marks, labelled, labels, links, vals, sig, sig2, sig3, present, packed, body, metadata) SELECT $1, u.typ, u.id, u.spelling, " +
 		ridOf("c.ms", "u.low") + ", c.ms, u.deleted, u.self, u.ver, u.ixsum, u.method, " + columns.hashes(st) + ", u.vals, u.sig, u.sig2, u.sig3, u.present, u.labelled, u.body, u.metadata FROM c CROSS JOIN unnest(" +
 		st.Arg(typ) + "::text[], " + st.Arg(id) + "::text[], " + st.Arg(spellings) + "::text[], " + columns.unnested(st) + ") u(typ, id, spelling, " + versionNames +
-		") ON CONFLICT DO NOTHING RETURNING self, rid, upd)"
+		") RETURNING self, rid, upd)"
 }
 
 // updateRecords returns the CTE upd, which replaces rows of res that are in the state on which their

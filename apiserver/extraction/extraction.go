@@ -45,6 +45,11 @@ func (Extractor) Labels(recordType string, values []store.IndexValue) store.Labe
 // IsFacet implements store.Extractor.
 func (Extractor) IsFacet(param string) bool { return extract.IsFacet(param) || ahds.IsFacet(param) }
 
+// CommonCodes implements store.Extractor. Parameters of AHDS have none.
+func (Extractor) CommonCodes(recordType string) []store.CommonCode {
+	return extract.CommonCodes(recordType)
+}
+
 // Ordinal implements store.Extractor. Parameters of AHDS have none.
 func (Extractor) Ordinal(recordType, param string) int { return extract.Ordinal(recordType, param) }
 

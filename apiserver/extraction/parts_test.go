@@ -77,16 +77,65 @@ func TestOrdinals(t *testing.T) {
 	}
 }
 
-// TestParts shows which parameters are parts, and that each text of a part is also one of the whole.
+// TestCommonCodes fails if the common codes of a type are others than those whose bits sites in Postgres
+// have stored. It shows that they have bits of their own, and that each value with such a code has its
+// system.
+func TestCommonCodes(t *testing.T) {
+	got := map[string]string{}
+	for _, kind := range r4.Types {
+		codes := extractor.CommonCodes(kind.Name)
+		used := indexrow.HasCommonBits
+		for _, p := range r4.SearchParameters(kind.Name) {
+			used |= indexrow.PresenceBit(extractor.Ordinal(kind.Name, p.Name))
+		}
+		for _, c := range codes {
+			bit := indexrow.CommonBit(codes, store.TokenIs{Param: c.Param, Code: &c.Token.Code})
+			if bit == 0 || used&bit != 0 || !extractor.IsFacet(c.Param) {
+				t.Errorf("%s: %s %s has the bit %x, others have %x; or it is no facet", kind.Name, c.Param, c.Token.Code, bit, used)
+			}
+			used |= bit
+			got[kind.Name] += c.Param + " " + c.Token.Code + ", "
+		}
+	}
+	const active, genders = "active true, ", "gender female, gender male, "
+	want := map[string]string{
+		"Patient": active + "deceased false, " + genders, "Practitioner": active + genders, "RelatedPerson": active + genders, "Person": genders,
+		"HealthcareService": active, "Organization": active, "OrganizationAffiliation": active, "PractitionerRole": active,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("common codes (-want +got):\n%s", diff)
+	}
+	found := map[store.CommonCode]int{}
+	eachSample(t, func(recordType string, body []byte) {
+		for _, value := range extractor.Extract(recordType, body) {
+			token, _ := value.Value.(store.Token)
+			for _, c := range extractor.CommonCodes(recordType) {
+				if value.Param != c.Param || token.Code != c.Token.Code {
+					continue
+				}
+				found[c]++
+				if token != c.Token {
+					t.Errorf("%s: %s has the token %v, and %v is a common code", recordType, c.Param, token, c.Token)
+				}
+			}
+		}
+	})
+	if len(found) != 4 {
+		t.Errorf("common codes in the samples: %v, want 4", found)
+	}
+}
+
+// TestParts shows which parameters are parts, and that each text or token of a part is also one of the
+// whole.
 func TestParts(t *testing.T) {
 	got := map[string][]string{}
-	for _, param := range []string{"name", "address", "phonetic", "family", "identifier"} {
+	for _, param := range []string{"name", "address", "telecom", "phonetic", "family", "identifier"} {
 		got[param] = extractor.Parts("Patient", param)
 		slices.Sort(got[param])
 	}
 	want := map[string][]string{
 		"name": {"family", "given"}, "address": {"address-city", "address-country", "address-postalcode", "address-state"},
-		"phonetic": nil, "family": nil, "identifier": nil,
+		"telecom": {"email", "phone"}, "phonetic": nil, "family": nil, "identifier": nil,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("parts of Patient's parameters (-want +got):\n%s", diff)
@@ -102,25 +151,29 @@ func TestParts(t *testing.T) {
 			}
 		}
 	}
-	found := 0
+	var texts, tokens int
 	eachSample(t, func(recordType string, body []byte) {
 		values := extractor.Extract(recordType, body)
 		for _, p := range r4.SearchParameters(recordType) {
 			for _, part := range extractor.Parts(recordType, p.Name) {
 				for _, value := range values {
-					text, ok := value.Value.(store.Text)
-					if !ok || value.Param != part {
+					if value.Param != part || value.Value == nil {
 						continue
 					}
-					found++
-					if !slices.Contains(values, store.IndexValue{Param: p.Name, Value: text}) {
-						t.Errorf("%s: %q of %s is no text of %s", recordType, text.Original, part, p.Name)
+					switch value.Value.(type) {
+					case store.Text:
+						texts++
+					case store.Token:
+						tokens++
+					}
+					if !slices.Contains(values, store.IndexValue{Param: p.Name, Value: value.Value}) {
+						t.Errorf("%s: %v of %s is no value of %s", recordType, value.Value, part, p.Name)
 					}
 				}
 			}
 		}
 	})
-	if found < 100 {
-		t.Errorf("%d texts of parts in the samples", found)
+	if texts < 100 || tokens < 20 {
+		t.Errorf("%d texts and %d tokens of parts in the samples", texts, tokens)
 	}
 }

@@ -16,8 +16,8 @@ import (
 // another API server reindexes it.
 const reindexDelay = 15 * time.Second
 
-// dropDelay is the pause before another attempt to drop the table of texts that earlier releases used
-// (schema.DropWideTexts), when the records are indexed but the table cannot be dropped yet.
+// dropDelay is the pause before another attempt to drop the tables of earlier releases
+// (schema.Contract), when the records are indexed but the tables cannot be dropped yet.
 const dropDelay = 10 * time.Minute
 
 // indexState is what this process knows about a Site's index.
@@ -31,7 +31,7 @@ const (
 
 // keepIndexed reindexes the Site's records if an earlier version of the extraction indexed them. It
 // calls looked with the number of records checked since the previous call. It returns once the index
-// is complete and the table of texts of earlier releases is dropped, or when ctx ends. name is the
+// is complete and the tables of earlier releases are dropped, or when ctx ends. name is the
 // namespace and name of the Site, for the log.
 func (d *database) keepIndexed(ctx context.Context, name string, looked func(records int64)) {
 	for {

@@ -342,7 +342,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-gone")
 		for _, key := range []string{claim.Spec.SiteKey, "another"} {
 			execute(ctx, "gone", fmt.Sprintf("INSERT INTO sites (key, hash_key) VALUES ('%s', '')", key))
-			execute(ctx, "gone", fmt.Sprintf(`INSERT INTO ix_tok SELECT (SELECT site FROM sites WHERE key = '%s'), 1, 1, 1, n FROM generate_series(1, 12000) n`, key))
+			execute(ctx, "gone", fmt.Sprintf(`INSERT INTO ix_code SELECT (SELECT site FROM sites WHERE key = '%s'), 1, 1, 1, n FROM generate_series(1, 12000) n`, key))
 		}
 		execute(ctx, "postgres", "ALTER ROLE gone NOLOGIN")
 		Expect(admin.Delete(ctx, s)).To(Succeed())
@@ -358,7 +358,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		expectGone(ctx, s)
 		expectGone(ctx, claim)
 		Expect(query(ctx, "gone", "SELECT count(*) FROM sites")).To(Equal(1))
-		Expect(query(ctx, "gone", "SELECT count(*) FROM ix_tok")).To(Equal(12000))
+		Expect(query(ctx, "gone", "SELECT count(*) FROM ix_code")).To(Equal(12000))
 		key := published(s.Namespace)
 		expectGone(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
 	})
@@ -416,13 +416,13 @@ var _ = Describe("Postgres storage", Ordered, func() {
 		claim := get[v1alpha1.SiteClaim](ctx, "", "pg-grown")
 		key := claim.Spec.SiteKey
 		execute(ctx, "grown", fmt.Sprintf("INSERT INTO sites (key, hash_key) VALUES ('%s', '')", key))
-		execute(ctx, "grown", "INSERT INTO ix_tok SELECT site, 1, 1, 1, 1 FROM sites")
+		execute(ctx, "grown", "INSERT INTO ix_code SELECT site, 1, 1, 1, 1 FROM sites")
 		execute(ctx, "grown", `CREATE TABLE later (site int4 NOT NULL, n int8 NOT NULL); ALTER TABLE later OWNER TO grown;
 			INSERT INTO later SELECT site, 7 FROM sites;
 			UPDATE paddock_schema_version SET version = version + 1; UPDATE requirement SET oldest_server = 1000`)
 		deleteAndWait(ctx, s)
 		expectGone(ctx, claim)
-		for _, table := range []string{"sites", "ix_tok"} {
+		for _, table := range []string{"sites", "ix_code"} {
 			Expect(query(ctx, "grown", "SELECT count(*) FROM "+table)).To(BeZero(), table)
 		}
 		Expect(query(ctx, "grown", "SELECT n FROM later")).To(Equal(7))

@@ -30,7 +30,7 @@ const (
 // exportedTables are the tables that an export reads, importedTables those that an import writes.
 var (
 	exportedTables = []string{"res", "hist", "claim"}
-	importedTables = []string{"res", "hist", "claim", "ix_tok", "ix_ref", "ix_text", "ix_date", "ix_pos"}
+	importedTables = []string{"res", "hist", "claim", "ix_code", "ix_ref", "ix_text", "ix_date", "ix_pos"}
 )
 
 // archiveManifest is a second Site in the same database. %[1]s are the limits, and %[2]s its name

@@ -77,17 +77,22 @@ func SearchParameters(typeName string) []*SearchParameter {
 
 func (p *SearchParameter) isOf(typ typeIndex) bool { return p.base == typ || p.base == typeResource }
 
-// IsPartOf reports whether both are parameters of type string, and each element that p selects is a
-// child of one that whole selects.
+// IsPartOf reports whether p selects a part of what whole selects. Either both are of type string, and
+// each element that p selects is a child of one that whole selects, as given is of name. Or both are of
+// type token, and p selects those elements that have some system, as phone does of telecom.
 func (p *SearchParameter) IsPartOf(whole *SearchParameter) bool {
-	isChild := func(path searchPath) bool {
-		return slices.ContainsFunc(whole.paths, func(parent searchPath) bool {
-			last := len(path.steps) - 1
-			return last > 0 && slices.Equal(path.steps[:last], parent.steps) && parent.hasNoCondition() && path.hasNoCondition()
+	isPart := func(path searchPath) bool {
+		condition := path.where
+		path.where, path.is = "", ""
+		return path.hasNoCondition() && slices.ContainsFunc(whole.paths, func(of searchPath) bool {
+			if last := len(path.steps) - 1; p.Kind == SearchString {
+				return last > 0 && condition == "" && slices.Equal(path.steps[:last], of.steps) && of.hasNoCondition()
+			}
+			return condition == "system" && slices.Equal(path.steps, of.steps) && of.hasNoCondition()
 		})
 	}
-	return p.Kind == SearchString && whole.Kind == SearchString && p.base == whole.base &&
-		!slices.ContainsFunc(p.paths, func(path searchPath) bool { return !isChild(path) })
+	return (p.Kind == SearchString || p.Kind == SearchToken) && p.Kind == whole.Kind && p.base == whole.base &&
+		!slices.ContainsFunc(p.paths, func(path searchPath) bool { return !isPart(path) })
 }
 
 func (p searchPath) hasNoCondition() bool {

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-
-	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
 // analyzeSteps are numbers of records that this process has written to a site. When it reaches one of
@@ -14,11 +12,9 @@ import (
 // empty tables may use the wrong index. Autovacuum would correct the estimate only after a minute.
 var analyzeSteps = []int64{200, 2_000, 20_000}
 
-var indexedTables = []string{"res", "hist", "ix_tok", "ix_ref", indexrow.WideTexts, "ix_text", "ix_date", "ix_pos", "claim"}
-
-// existingTables returns those of indexedTables that the database has.
-func (s *Store) existingTables() []string {
-	return slices.DeleteFunc(slices.Clone(indexedTables), func(table string) bool { return table == indexrow.WideTexts && !s.hasWideTexts() })
+// searchedTables returns the tables that searches read.
+func (s *Store) searchedTables() []string {
+	return append([]string{"res", "hist", "claim"}, s.earlier().Tables()...)
 }
 
 // analyzeIfGrown adds records to the number of written records. When that number reaches one of
@@ -33,7 +29,7 @@ func (s *Store) analyzeIfGrown(ctx context.Context, records int) {
 	var known float64
 	err := s.pool.QueryRow(ctx, `SELECT c.reltuples FROM pg_class c JOIN sites s ON s.site = $1 WHERE c.oid = 'res'::regclass`, s.site).Scan(&known)
 	if err == nil && known < float64(now) {
-		_, err = s.pool.Exec(ctx, `ANALYZE `+strings.Join(s.existingTables(), ", "))
+		_, err = s.pool.Exec(ctx, `ANALYZE `+strings.Join(s.searchedTables(), ", "))
 	}
 	if err != nil {
 		slog.WarnContext(ctx, "cannot analyze tables; autovacuum will analyze them later", "site", s.site, "error", err)

@@ -297,7 +297,7 @@ func TestAnotherExtractor(t *testing.T) {
 			t.Errorf("%+v still finds %d records: %v", condition, len(page.Records), err)
 		}
 	}
-	count, err := shared.Query(t.Context(), `SELECT 1 FROM ix_tok WHERE rid IN (SELECT rid FROM res r JOIN sites s ON s.site = r.site AND s.key = $1)`, key)
+	count, err := shared.Query(t.Context(), `SELECT 1 FROM ix_code WHERE rid IN (SELECT rid FROM res r JOIN sites s ON s.site = r.site AND s.key = $1)`, key)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -203,7 +203,7 @@ func TestStatementsAcrossSites(t *testing.T) {
 	}{
 		"one site":                       {`SELECT r.id FROM res r JOIN ix_ref x ON x.site = $1 AND x.rid = r.rid WHERE r.site = $1 AND r.typ = 'Patient'`, nil},
 		"the site of a joined row":       {`SELECT e.seq FROM (SELECT * FROM delivery x WHERE x.site = $1 ORDER BY x.id LIMIT 5) d JOIN event e ON e.site = d.site AND e.seq = d.seq`, nil},
-		"no site":                        {`SELECT rid FROM ix_tok WHERE key = $1`, []string{"ix_tok ix_tok is read without a condition on site"}},
+		"no site":                        {`SELECT rid FROM ix_code WHERE key = $1`, []string{"ix_code ix_code is read without a condition on site"}},
 		"a join by another column":       {`SELECT r.id FROM ix_ref x JOIN res r ON r.rid = x.rid WHERE x.site = $1 AND x.tgt = $2`, []string{"res r is read without a condition on site"}},
 		"two sites":                      {`SELECT r.id FROM ix_ref x JOIN res r ON r.site = $2 AND r.rid = x.rid WHERE x.site = $1 AND x.tgt = $3`, []string{"2 expressions for the site"}},
 		"each of several sites":          {`SELECT d.id FROM unnest($1::int4[]) s(site) JOIN delivery d ON d.site = s.site`, []string{"delivery is read for each site of s.site"}},

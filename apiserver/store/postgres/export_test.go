@@ -65,7 +65,8 @@ func (s *Store) Through(pool *pgxpool.Pool) *Store {
 		pool: pool, site: s.site, hash: s.hash, now: s.now, timeout: s.timeout, index: s.index, planIndex: s.planIndex, referencePaths: map[indexrow.ReferencePath]struct{}{},
 		queries: newQueryBatcher(pool, s.site, s.timeout), quick: newQuickStatements(), maxPageBytes: s.maxPageBytes, share: newShare(pool.Config().MaxConns),
 	}
-	through.planIndex.Database = planDatabase{through, pool, through.hasWideTexts}
+	through.earlierTables.Store(s.earlierTables.Load())
+	through.planIndex.Database = planDatabase{through, pool, through.earlier}
 	return through
 }
 

@@ -35,7 +35,7 @@ func (s *Store) loadTimeoutMillis() string {
 // ErrExists, store.ErrMoving, store.ErrUnavailable.
 func (s *Store) Load(ctx context.Context, ops []store.Op) error {
 	err := s.loadOnce(ctx, ops)
-	if s.lostWideTexts(ctx, err) {
+	if s.lostEarlier(ctx, err) {
 		err = s.loadOnce(ctx, ops)
 	}
 	return err
@@ -61,13 +61,8 @@ func (s *Store) loadOnce(ctx context.Context, ops []store.Op) error {
 		if _, err := tx.CopyFrom(ctx, pgx.Identifier{"res"}, columns, pgx.CopyFromRows(records)); err != nil {
 			return err
 		}
-		tables := indexrow.CopyRows(s.site, rids, all)
-		for _, name := range indexrow.Tables {
-			if t := tables[name]; len(t.Rows) > 0 {
-				if _, err := tx.CopyFrom(ctx, pgx.Identifier{name}, t.Columns, pgx.CopyFromRows(t.Rows)); err != nil {
-					return err
-				}
-			}
+		if err := copyTables(ctx, tx, indexrow.CopyRows(s.site, rids, all)); err != nil {
+			return err
 		}
 		if paths = s.unknownReferencePaths(paths); len(paths) == 0 {
 			return nil
@@ -84,6 +79,19 @@ func (s *Store) loadOnce(ctx context.Context, ops []store.Op) error {
 	}
 	s.cacheReferencePaths(paths)
 	s.analyzeIfGrown(ctx, len(ops))
+	return nil
+}
+
+// copyTables copies rows into tables, one after the other.
+func copyTables(ctx context.Context, tx pgx.Tx, tables []indexrow.CopiedRows) error {
+	for _, t := range tables {
+		if len(t.Rows) == 0 {
+			continue
+		}
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.Table}, t.Columns, pgx.CopyFromRows(t.Rows)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

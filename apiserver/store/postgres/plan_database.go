@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
@@ -13,14 +14,14 @@ type planDatabase struct {
 	site *Store
 	// from is what ReadNumbers queries: the primary or a replica.
 	from querier
-	// hasWideTexts reports whether the database of from has the table ix_str.
-	hasWideTexts func() bool
+	// earlier returns the tables of earlier releases that the database of from has.
+	earlier func() indexrow.Earlier
 }
 
 var _ sqlplan.Database = planDatabase{}
 
-// HasWideTexts implements sqlplan.Database.
-func (d planDatabase) HasWideTexts() bool { return d.hasWideTexts() }
+// Earlier implements sqlplan.Database.
+func (d planDatabase) Earlier() indexrow.Earlier { return d.earlier() }
 
 func (d planDatabase) LongList(key uint64) (isSlow, known bool) {
 	list, known := d.site.longLists.get(key)

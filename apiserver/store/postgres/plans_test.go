@@ -138,11 +138,11 @@ func populate(t testing.TB, n int) (key string) {
 	// pages that are in use it leaves out.
 	deadline := time.Now().Add(time.Minute)
 	for marked := false; !marked; {
-		if _, err := conn.Exec(t.Context(), "VACUUM (ANALYZE) res, ix_tok, ix_ref, ix_text, ix_date"); err != nil {
+		if _, err := conn.Exec(t.Context(), "VACUUM (ANALYZE) res, ix_code, ix_ref, ix_text, ix_date"); err != nil {
 			t.Fatal(err)
 		}
 		const visible = `SELECT bool_and(relallvisible >= relpages * 0.97 - 5) FROM pg_class
-			WHERE oid = ANY (ARRAY['res', 'ix_tok', 'ix_ref', 'ix_text', 'ix_date']::regclass[])`
+			WHERE oid = ANY (ARRAY['res', 'ix_code', 'ix_ref', 'ix_text', 'ix_date']::regclass[])`
 		if err := conn.QueryRow(t.Context(), visible).Scan(&marked); err != nil {
 			t.Fatal(err)
 		}

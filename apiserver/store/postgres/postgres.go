@@ -72,12 +72,12 @@ type Store struct {
 	replicas     *Replicas
 	replicaShare share
 	maintenance  *Maintenance
-	// wideTexts is set while the database has the table ix_str.
-	wideTexts  atomic.Bool
-	statistics statistics
-	longLists  longListCache
-	quick      *quickStatements
-	stats      statsCache
+	// earlierTables is the result of earlier.
+	earlierTables atomic.Pointer[indexrow.Earlier]
+	statistics    statistics
+	longLists     longListCache
+	quick         *quickStatements
+	stats         statsCache
 	// written is the number of records that this process has written, including those that a write
 	// left unchanged.
 	written atomic.Int64
@@ -218,15 +218,15 @@ func Open(ctx context.Context, pool *pgxpool.Pool, key string, options Options) 
 	s.queries = newQueryBatcher(pool, s.site, s.timeout)
 	s.quick = newQuickStatements()
 	s.refreshStatistics(ctx)
-	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor, HasWideTexts: s.hasWideTexts}
+	s.index = indexrow.Indexer{Hash: s.hash, Extractor: options.Extractor, Earlier: s.earlier}
 	s.planIndex = sqlplan.Index{
-		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: pageColumns, Database: planDatabase{s, s.pool, s.hasWideTexts},
+		Number: s.site, Hash: s.hash, Extractor: options.Extractor, Limits: sqlplan.DefaultLimits, Columns: pageColumns, Database: planDatabase{s, s.pool, s.earlier},
 	}
 	return s, nil
 }
 
 // register checks the schema, and reads the number and the hash key of the site. It creates both for
-// a new site. It also finds out whether the database has the table ix_str.
+// a new site. It also finds out which tables of earlier releases the database has.
 func (s *Store) register(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -246,7 +246,7 @@ func (s *Store) register(ctx context.Context, key string) error {
 	if err != nil {
 		return storeError("open site "+key, err)
 	}
-	if err := s.findWideTexts(ctx); err != nil {
+	if err := s.findEarlier(ctx); err != nil {
 		return storeError("open site "+key, err)
 	}
 	s.hash, err = indexrow.NewHasher(hashKey)

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -25,11 +26,12 @@ type Reindexed struct {
 }
 
 // Reindex updates the index rows of records that a release with other results of store.Extractor
-// wrote. It also adds the texts and labels that earlier releases did not store. It can run during
-// reads and writes. It starts after a key, or at the first record for the zero key, and calls
-// report after each batch of 1000 records. An interrupted Reindex can resume at Reindexed.After.
-// When Reindex returns nil, searches by newly extracted values find all records, except those that
-// an earlier release has written in the meantime. Errors: store.ErrMoving, store.ErrUnavailable.
+// wrote. It also adds the texts, the labels and the bits of common codes that earlier releases did not
+// store. It can run during reads and writes. It starts after a key, or at the first record for the zero
+// key, and calls report after each batch of 1000 records. An interrupted Reindex can resume at
+// Reindexed.After. When Reindex returns nil, searches by newly extracted values find all records, except
+// those that an earlier release has written in the meantime. Errors: store.ErrMoving,
+// store.ErrUnavailable.
 func (s *Store) Reindex(ctx context.Context, after store.Key, report func(Reindexed)) error {
 	done := Reindexed{After: after}
 	for {
@@ -41,7 +43,7 @@ func (s *Store) Reindex(ctx context.Context, after store.Key, report func(Reinde
 			return nil
 		}
 		err = s.reindexRecords(ctx, outdated)
-		if s.lostWideTexts(ctx, err) {
+		if s.lostEarlier(ctx, err) {
 			err = s.reindexRecords(ctx, outdated)
 		}
 		if err != nil {
@@ -63,19 +65,21 @@ func (s *Store) Reindex(ctx context.Context, after store.Key, report func(Reinde
 func (s *Store) outdatedAfter(ctx context.Context, after store.Key) (keys []store.Key, outdated []int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	found, err := s.pool.Query(ctx, `SELECT `+stateColumns+` FROM res r WHERE r.site = $1 AND (r.typ, r.id) > ($2, $3)
+	found, err := s.pool.Query(ctx, `SELECT `+stateColumns+`, r.present < 0 FROM res r WHERE r.site = $1 AND (r.typ, r.id) > ($2, $3)
 		ORDER BY r.typ, r.id LIMIT $4`, s.site, after.Type, foldID(after.ID), reindexBatch)
 	if err != nil {
 		return nil, nil, storeError("find records to reindex", err)
 	}
 	defer found.Close()
 	for found.Next() {
-		at, err := scanState(columnsOf(found))
-		if err != nil {
+		c := columnsOf(found)
+		at, err := scanState(c)
+		hasCommonBits := c.bool()
+		if err = cmp.Or(err, c.err); err != nil {
 			return nil, nil, storeError("find records to reindex", err)
 		}
 		keys = append(keys, at.key)
-		if s.needsReindex(at) {
+		if s.needsReindex(at) || !hasCommonBits && !at.deleted {
 			outdated = append(outdated, at.self)
 		}
 	}
@@ -119,14 +123,31 @@ func (s *Store) reindexRecords(ctx context.Context, selves []int64) error {
 			s.queueReindexed(reindexed, at, &extracted, &stored)
 		}
 		if len(rids) > 0 {
-			for _, sql := range indexrow.RemoveAll(s.hasWideTexts(), hasTexts) {
+			for _, sql := range s.earlier().RemoveAll(hasTexts) {
 				batch.Queue(sql, s.site, rids)
 			}
 		}
 		batch.QueuedQueries = append(batch.QueuedQueries, reindexed.QueuedQueries...)
+		s.queueCommonBits(batch, states)
 		return tx.SendBatch(ctx, batch).Close()
 	})
 	return storeError("reindex records", err)
+}
+
+// queueCommonBits queues the statement that adds the bits of common codes to those of some records that
+// lack them. Their marks show which codes they have.
+func (s *Store) queueCommonBits(batch *pgx.Batch, states []*state) {
+	var types []string
+	var selves []int64
+	for _, at := range states {
+		types, selves = append(types, at.key.Type), append(selves, at.self)
+	}
+	slices.Sort(types)
+	typ, mark, bit := indexrow.Split3(s.index.CommonMarks(slices.Compact(types)), func(m indexrow.CommonMark) (string, int64, int64) { return m.Type, m.Mark, m.Bit })
+	const add = `UPDATE res r SET present = r.present | $3 | COALESCE((SELECT bit_or(c.bit) FROM unnest($4::text[], $5::int8[], $6::int8[]) c(typ, mark, bit)
+			WHERE c.typ = r.typ AND c.mark = ANY(r.marks)), 0)
+		WHERE r.site = $1 AND r.self = ANY($2) AND r.present >= 0 AND NOT r.deleted`
+	batch.Queue(add, s.site, selves, indexrow.HasCommonBits, typ, mark, bit)
 }
 
 // needsReindex reports whether the index rows of a record are not those that this release writes.

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
@@ -15,14 +16,13 @@ type Renewal int
 
 const (
 	// Current means that nothing is left to do. All records are indexed by the wanted version of the
-	// extraction (store.Extractor.Version) or a later one. The database no longer has the texts of
-	// earlier releases.
+	// extraction (store.Extractor.Version) or a later one. The database no longer has tables of earlier
+	// releases.
 	Current Renewal = iota
 	// Elsewhere means that another process is reindexing the site. The caller should try again later.
 	Elsewhere
-	// Waiting means that all records are indexed, but the database still has the texts of earlier
-	// releases, for one of the reasons that schema.DropWideTexts lists. The caller should try again
-	// later.
+	// Waiting means that all records are indexed, but the database still has tables of earlier
+	// releases, for one of the reasons that schema.Contract lists. The caller should try again later.
 	Waiting
 )
 
@@ -33,8 +33,8 @@ const renewPause = 10 * time.Second
 // Renew reindexes the site unless its index was made with the given version of the extraction or a
 // later one (store.Extractor.Version). It resumes an interrupted pass, and repeats passes over all
 // records until one finds no record to change. It calls report before the first batch of each pass
-// and after each batch. When all records are indexed, it drops the texts of earlier releases
-// (schema.DropWideTexts). One process at a time does this for a site. In other processes, Renew
+// and after each batch. When all records are indexed, it drops the tables of earlier releases
+// (schema.Contract). One process at a time does this for a site. In other processes, Renew
 // does not wait for that process. It returns Current if there is nothing to do, and otherwise
 // Elsewhere. Renew may wait for the maintenance of other sites of the pool (Maintenance). Errors:
 // store.ErrMoving, store.ErrUnavailable, ctx.Err().
@@ -57,13 +57,13 @@ func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)
 		return 0, storeError("reindex site", err)
 	}
 	if !locked {
-		if current && !s.hasWideTexts() {
+		if current && !s.hasEarlier() {
 			return Current, nil
 		}
 		return Elsewhere, nil
 	}
 	defer s.unlockRenewal(ctx, conn)
-	if current && s.hasWideTexts() {
+	if current && s.earlier().WideTexts {
 		if current, err = s.isPacked(ctx); err != nil {
 			return 0, storeError("reindex site", err)
 		}
@@ -84,16 +84,16 @@ func (s *Store) Renew(ctx context.Context, version int64, report func(Reindexed)
 		case <-timer.C:
 		}
 	}
-	return s.leaveWideTexts(ctx, conn)
+	return s.contract(ctx, conn)
 }
 
 // isIndexed is the condition that a site was indexed with the extraction $2 or a later one, in the layout of
 // this release.
-const isIndexed = `extraction >= $2 AND layout >= 1`
+const isIndexed = `extraction >= $2 AND layout >= 2`
 
 // isCurrent reports whether Renew has nothing to do.
 func (s *Store) isCurrent(ctx context.Context, version int64) (current bool, err error) {
-	if s.hasWideTexts() {
+	if s.hasEarlier() {
 		return false, nil
 	}
 	err = s.pool.QueryRow(ctx, `SELECT `+isIndexed+` FROM sites WHERE site = $1`, s.site, version).Scan(&current)
@@ -103,7 +103,7 @@ func (s *Store) isCurrent(ctx context.Context, version int64) (current bool, err
 // isPacked reports whether no earlier release has written a record since the last pass.
 func (s *Store) isPacked(ctx context.Context) (packed bool, err error) {
 	err = s.pool.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM unpacked WHERE site = $1)`, s.site).Scan(&packed)
-	if s.lostWideTexts(ctx, err) {
+	if s.lostEarlier(ctx, err) {
 		return true, nil
 	}
 	return packed, err
@@ -117,13 +117,13 @@ const forgetUnpackedBatch = 10_000
 // earlier release has written. It must be called before a pass reads the records. If there are such
 // rows, the earlier release may be in use again, so the seven days for a rollback begin again.
 func (s *Store) forgetUnpacked(ctx context.Context) error {
-	for s.hasWideTexts() {
+	for s.earlier().WideTexts {
 		const forget = `WITH d AS (DELETE FROM unpacked WHERE site = $1 AND self = ANY(ARRAY(SELECT self FROM unpacked WHERE site = $1 LIMIT $2)) RETURNING self),
 			r AS (UPDATE requirement SET texts_until = GREATEST(texts_until, now() + interval '7 days') WHERE EXISTS (SELECT FROM d))
 			SELECT EXISTS (SELECT FROM d)`
 		var more bool
 		err := s.pool.QueryRow(ctx, forget, s.site, forgetUnpackedBatch).Scan(&more)
-		if err != nil && !s.lostWideTexts(ctx, err) {
+		if err != nil && !s.lostEarlier(ctx, err) {
 			return err
 		}
 		if !more {
@@ -133,20 +133,23 @@ func (s *Store) forgetUnpacked(ctx context.Context) error {
 	return nil
 }
 
-// leaveWideTexts drops the table ix_str if nothing needs it any more. It returns Current if the table
-// is gone, and Waiting otherwise.
-func (s *Store) leaveWideTexts(ctx context.Context, conn *pgxpool.Conn) (Renewal, error) {
-	if !s.hasWideTexts() {
+// hasEarlier reports whether the database has tables of earlier releases.
+func (s *Store) hasEarlier() bool { return s.earlier() != (indexrow.Earlier{}) }
+
+// contract drops the tables of earlier releases if nothing needs them any more. It returns Current if
+// they are gone, and Waiting otherwise.
+func (s *Store) contract(ctx context.Context, conn *pgxpool.Conn) (Renewal, error) {
+	if !s.hasEarlier() {
 		return Current, nil
 	}
-	done, err := schema.DropWideTexts(ctx, conn.Conn())
+	done, err := schema.Contract(ctx, conn.Conn())
 	if err != nil {
-		return 0, storeError("drop the texts of earlier releases", err)
+		return 0, storeError("drop the tables of earlier releases", err)
 	}
 	if !done {
 		return Waiting, nil
 	}
-	return Current, storeError("drop the texts of earlier releases", s.findWideTexts(ctx))
+	return Current, storeError("drop the tables of earlier releases", s.findEarlier(ctx))
 }
 
 // unlockRenewal releases the lock. If that fails, it closes the connection, which also releases the
@@ -190,7 +193,7 @@ func (s *Store) renewalPass(ctx context.Context, version int64, report func(Rein
 		changed = max(changed, 1) // Another pass must read the records before the point of interruption.
 	}
 	const end = `UPDATE sites SET reindexing = 0, reindexed_type = '', reindexed_id = '',
-		extraction = CASE WHEN $3 THEN $2 ELSE extraction END, layout = CASE WHEN $3 THEN 1 ELSE layout END WHERE site = $1`
+		extraction = CASE WHEN $3 THEN $2 ELSE extraction END, layout = CASE WHEN $3 THEN 2 ELSE layout END WHERE site = $1`
 	_, err = s.pool.Exec(ctx, end, s.site, version, changed == 0)
 	return changed, storeError("reindex site", err)
 }

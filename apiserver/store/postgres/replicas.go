@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
@@ -116,8 +117,8 @@ type replica struct {
 	*pgxpool.Conn
 	// lag is a time by which the replica lags at most. It is not 0.
 	lag time.Duration
-	// hasWideTexts reports whether the replica has the table ix_str. The primary may have dropped it since.
-	hasWideTexts bool
+	// earlier is the tables of earlier releases that the replica has. The primary may have fewer.
+	earlier indexrow.Earlier
 }
 
 // acquire returns a connection to a replica that lags by at most maxLag. The caller must hold one of the
@@ -192,16 +193,16 @@ func (r *Replicas) add(current position) {
 }
 
 // findReplayed selects the position up to which a replica has replayed the log, its history, the
-// versions of the tables and of the site's index, and whether it has the table ix_str. The timeline
-// is that of the last restart point, so after a failover a replica is not used until its next restart
-// point.
+// versions of the tables and of the site's index, and which tables of earlier releases it has. The
+// timeline is that of the last restart point, so after a failover a replica is not used until its next
+// restart point.
 const findReplayed = `SELECT pg_is_in_recovery(), COALESCE((pg_last_wal_replay_lsn() - '0/0'::pg_lsn)::int8, 0),
 	i.system_identifier::text || '/' || lpad(upper(to_hex(c.timeline_id)), 8, '0') || '/' || current_database(),
 	(SELECT version FROM ` + schema.VersionTable + `), (SELECT oldest_server FROM requirement), s.extraction,
-	to_regclass('ix_str') IS NOT NULL
+	` + hasEarlier + `
 	FROM sites s, pg_control_system() i, pg_control_checkpoint() c WHERE s.site = $1`
 
-// measure sets lag and hasWideTexts of a replica. Errors: errLagging, also if the tables or the index
+// measure sets lag and earlier of a replica. Errors: errLagging, also if the tables or the index
 // of the replica are not those of this release; those of connections.
 func (r *Replicas) measure(ctx context.Context, to *replica, s *Store) error {
 	var isReplica bool
@@ -209,7 +210,7 @@ func (r *Replicas) measure(ctx context.Context, to *replica, s *Store) error {
 	var version int32
 	var oldestServer int
 	var extraction int64
-	err := to.QueryRow(ctx, findReplayed, s.site).Scan(&isReplica, &replayed.lsn, &replayed.history, &version, &oldestServer, &extraction, &to.hasWideTexts)
+	err := to.QueryRow(ctx, findReplayed, s.site).Scan(&isReplica, &replayed.lsn, &replayed.history, &version, &oldestServer, &extraction, &to.earlier.WideTexts, &to.earlier.AllTokens)
 	if errors.Is(err, pgx.ErrNoRows) || err == nil &&
 		(!isReplica || version < schema.Newest || oldestServer > schema.Server || extraction < s.index.Extractor.Version()) {
 		return errLagging

@@ -373,18 +373,19 @@ func TestReplicaBehindReindexing(t *testing.T) {
 	expect(true)
 }
 
-// TestReplicaBehindUpgrade searches on a standby that still has the texts of earlier releases after the
+// TestReplicaBehindUpgrade searches on a standby that still has the tables of earlier releases after the
 // primary has dropped them. Of a record that an earlier release wrote, it has no others.
 func TestReplicaBehindUpgrade(t *testing.T) {
 	t.Parallel()
-	r := replicateMigrated(t, postgres.Waiting, func(uri, key string) { migrateFromWideTexts(t, uri, key) })
+	r := replicateMigrated(t, postgres.Waiting, func(uri, key string) { migrateFrom(t, uri, key, beforeTexts) })
 	r.site.SetRenewPause(0)
-	writeOne(t, r.site, store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "one"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"smith","Original":"Smith"}]}}`)}})
+	writeOne(t, r.site, store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: "one"}, Body: store.Body{JSON: []byte(`{"Texts":{"name":[{"Folded":"smith","Original":"Smith"}]},"Tokens":{"identifier":[{"System":"","Code":"1"}]}}`)}})
 	execute(t, r.pool, `UPDATE res SET packed = NULL, vals = ''`) // as an earlier release stores it
 	r.awaitReplica(t)
 	expect := func() {
 		t.Helper()
-		page := r.ask(t, r.site, store.Query{Types: []string{patient}, Where: store.TextIs{Param: "name", Text: "smith"}, Count: 10, MaxLag: time.Minute}, true)
+		where := store.All{store.TextIs{Param: "name", Text: "smith"}, store.TokenIs{Param: "identifier", Code: new("1")}}
+		page := r.ask(t, r.site, store.Query{Types: []string{patient}, Where: where, Count: 10, MaxLag: time.Minute}, true)
 		if len(page.Records) != 1 || page.Lag == 0 {
 			t.Errorf("%d records with a lag of %v, want one, from the replica", len(page.Records), page.Lag)
 		}

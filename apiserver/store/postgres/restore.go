@@ -27,8 +27,8 @@ func (s *Store) Restore(ctx context.Context, records []store.Dumped) ([]store.Re
 			return r.results, nil
 		}
 		// Another attempt can succeed only if another process has written one of the records in the
-		// meantime, or if ix_str is gone.
-		if attempt == maxAttempts || !hasCode(err, uniqueViolation, serializationFailure, deadlockDetected) && !errors.Is(err, errStale) && !s.lostWideTexts(ctx, err) {
+		// meantime, or if tables of earlier releases are gone.
+		if attempt == maxAttempts || !hasCode(err, uniqueViolation, serializationFailure, deadlockDetected) && !errors.Is(err, errStale) && !s.lostEarlier(ctx, err) {
 			return nil, storeError("restore records", err)
 		}
 		if err := backOff(ctx, attempt); err != nil {
@@ -290,7 +290,7 @@ func (r *restore) replace(current *state, before indexrow.Rows, outdated bool, m
 	}
 	parts = append(parts, "c AS (DELETE FROM claim WHERE "+at+")")
 	if outdated {
-		for _, sql := range indexrow.RemoveAll(r.site.hasWideTexts(), current.isPacked) {
+		for _, sql := range r.site.earlier().RemoveAll(current.isPacked) {
 			r.replaced.Queue(sql, r.site.site, []int64{current.rid})
 		}
 	} else {

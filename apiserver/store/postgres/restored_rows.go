@@ -63,18 +63,10 @@ func packState(at *state) []byte {
 	return packBody(at.body)
 }
 
-// copy stores the rows.
+// copy stores the rows. It locks res first, as every writer does.
 func (r *restoredRows) copy(ctx context.Context, tx pgx.Tx, site int32) error {
-	tables := indexrow.CopyRows(site, r.rids, r.index)
-	tables["res"] = indexrow.CopiedRows{Columns: recordColumns, Rows: r.records}
-	tables["hist"] = indexrow.CopiedRows{Columns: pastColumns, Rows: r.past}
-	tables["claim"] = indexrow.CopiedRows{Columns: claimColumns, Rows: r.claims}
-	for _, name := range indexedTables { // always in the same order
-		if t := tables[name]; len(t.Rows) > 0 {
-			if _, err := tx.CopyFrom(ctx, pgx.Identifier{name}, t.Columns, pgx.CopyFromRows(t.Rows)); err != nil {
-				return err
-			}
-		}
+	tables := []indexrow.CopiedRows{
+		{Table: "res", Columns: recordColumns, Rows: r.records}, {Table: "hist", Columns: pastColumns, Rows: r.past}, {Table: "claim", Columns: claimColumns, Rows: r.claims},
 	}
-	return nil
+	return copyTables(ctx, tx, append(tables, indexrow.CopyRows(site, r.rids, r.index)...))
 }

@@ -44,7 +44,7 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 		return page, err
 	}
 	page, err := s.searchPrimary(search)
-	if s.lostWideTexts(ctx, err) {
+	if s.lostEarlier(ctx, err) {
 		page, err = s.searchPrimary(search)
 	}
 	if err != nil {

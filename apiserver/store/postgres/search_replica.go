@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/paddock-health/paddock/apiserver/store"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
@@ -33,7 +34,7 @@ func (s *Store) searchReplica(search sqlplan.Search) (page store.Page, answered 
 	}
 	defer replica.Release()
 	index := s.planIndex
-	index.Database = planDatabase{s, replica, func() bool { return replica.hasWideTexts }}
+	index.Database = planDatabase{s, replica, func() indexrow.Earlier { return replica.earlier }}
 	search.Context, search.Index = ctx, &index
 	r := &searcher{Search: search, site: s, from: replica, onReplica: true}
 	page, err = r.search()

@@ -80,12 +80,17 @@ func open(t testing.TB, pool *pgxpool.Pool, key string, options postgres.Options
 	return site
 }
 
+// withFacets are the options of a store for the suite, with a facet, common codes, and a union of tokens.
+func withFacets(others ...string) postgres.Options {
+	return postgres.Options{Extractor: storetest.Extractor{Facets: append(others, storetest.CommonCodes[0].Param), Common: storetest.CommonCodes, PartsOf: storetest.TokenParts}}
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
 	pool := watched(t)
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		key := uuid.NewString()
-		return open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
+		return open(t, pool, key, withFacets()), open(t, pool, key, withFacets())
 	})
 }
 
@@ -95,7 +100,7 @@ func TestStoreOfLongLists(t *testing.T) {
 	pool := watched(t)
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		key := uuid.NewString()
-		options := postgres.Options{Extractor: storetest.Extractor{Facets: []string{"identifier"}}}
+		options := withFacets("identifier")
 		first, second := open(t, pool, key, options), open(t, pool, key, options)
 		first.SetPlanLimits(4, 9, 2)
 		second.SetPlanLimits(1, 3, 0)

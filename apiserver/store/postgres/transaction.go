@@ -188,7 +188,7 @@ func (t *transaction) write(p *decision, current *state) {
 	_, before, outdated := t.site.indexRows(current)
 	if outdated && p.Action != store.ActionAnnotate {
 		before = indexrow.Rows{}
-		for _, sql := range indexrow.RemoveAll(t.site.hasWideTexts(), current.isPacked) {
+		for _, sql := range t.site.earlier().RemoveAll(current.isPacked) {
 			t.queue = append(t.queue, queuedStatement{sql: sql, args: []any{t.site.site, []int64{current.rid}}})
 		}
 	}

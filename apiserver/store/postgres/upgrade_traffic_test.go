@@ -22,7 +22,7 @@ func TestUpgradeDuringTraffic(t *testing.T) {
 	pool := upgraded(t, key)
 	server, other := open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
 	named := func(id, name string) store.Op {
-		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: fmt.Appendf(nil, `{"Texts":{"name":[{"Folded":%q,"Original":%q}]}}`, name, name)}}
+		return store.Op{Kind: store.Put, Key: store.Key{Type: patient, ID: id}, Body: store.Body{JSON: fmt.Appendf(nil, `{"Texts":{"name":[{"Folded":%q,"Original":%q}]},"Tokens":{"identifier":[{"System":"","Code":"1"}]}}`, name, name)}}
 	}
 	const clients, early = 4, 1500 // more than a batch of Reindex
 	for i := range early {
@@ -33,7 +33,8 @@ func TestUpgradeDuringTraffic(t *testing.T) {
 	}
 	other.SetPlanLimits(1, 1, 1) // scans instead of lists
 	count := func(ctx context.Context, s *postgres.Store, name string) (int, error) {
-		page, err := s.Search(ctx, store.Query{Types: []string{patient}, Where: store.TextIs{Param: "name", Text: name}, Sort: []store.Sort{{Field: store.SortCreated, Descending: true}}, Count: 10, Total: store.TotalNone})
+		where := store.All{store.TextIs{Param: "name", Text: name}, store.TokenIs{Param: "identifier", Code: new("1")}}
+		page, err := s.Search(ctx, store.Query{Types: []string{patient}, Where: where, Sort: []store.Sort{{Field: store.SortCreated, Descending: true}}, Count: 10, Total: store.TotalNone})
 		if err != nil {
 			return 0, err
 		}

@@ -23,14 +23,24 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/storetest"
 )
 
+// beforeTexts and beforeCodes are the versions of the schema of the releases without ix_text and without
+// ix_code.
+const beforeTexts, beforeCodes = 8, 10
+
 // upgraded returns a database of a release without ix_text, with one site, that was then migrated.
 func upgraded(t *testing.T, siteKey string) *pgxpool.Pool {
+	t.Helper()
+	return upgradedFrom(t, siteKey, beforeTexts)
+}
+
+// upgradedFrom returns a database with one site that was migrated from a version of the schema.
+func upgradedFrom(t *testing.T, siteKey string, version int32) *pgxpool.Pool {
 	t.Helper()
 	name := "upgraded_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	if _, err := shared.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
 	}
-	migrateFromWideTexts(t, server.URL(name), siteKey)
+	migrateFrom(t, server.URL(name), siteKey, version)
 	pool, err := postgres.Connect(t.Context(), unhurried(server.URL(name)))
 	if err != nil {
 		t.Fatal(err)
@@ -47,9 +57,9 @@ func execute(t *testing.T, pool *pgxpool.Pool, sql string) {
 	}
 }
 
-// migrateFromWideTexts migrates an empty database as a release without ix_text did, adds a site, and
-// migrates the database to the newest schema.
-func migrateFromWideTexts(t *testing.T, uri, siteKey string) {
+// migrateFrom migrates an empty database to a version of the schema, adds a site, and migrates the
+// database to the newest schema.
+func migrateFrom(t *testing.T, uri, siteKey string, version int32) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), uri)
 	if err != nil {
@@ -61,8 +71,7 @@ func migrateFromWideTexts(t *testing.T, uri, siteKey string) {
 		t.Fatal(err)
 	}
 	must(t, earlier.LoadMigrations(os.DirFS("schema/migrations")))
-	const beforeTexts = 8
-	must(t, earlier.MigrateTo(t.Context(), beforeTexts))
+	must(t, earlier.MigrateTo(t.Context(), version))
 	if _, err := conn.Exec(t.Context(), `INSERT INTO sites (key, hash_key) VALUES ($1, '0123456789abcdef')`, siteKey); err != nil {
 		t.Fatal(err)
 	}
@@ -71,13 +80,13 @@ func migrateFromWideTexts(t *testing.T, uri, siteKey string) {
 	}
 }
 
-// TestStoreDuringUpgrade runs the suite in a database that has the texts of earlier releases.
+// TestStoreDuringUpgrade runs the suite in a database that has the tables of earlier releases.
 func TestStoreDuringUpgrade(t *testing.T) {
 	t.Parallel()
 	pool := upgraded(t, "another")
 	storetest.Run(t, func(t *testing.T) (store.Store, store.Store) {
 		key := uuid.NewString()
-		return open(t, pool, key, postgres.Options{}), open(t, pool, key, postgres.Options{})
+		return open(t, pool, key, withFacets()), open(t, pool, key, withFacets())
 	})
 }
 
@@ -368,7 +377,7 @@ func TestWriteDuringReindex(t *testing.T) {
 }
 
 // TestWriteAfterUpgrade writes by a server that does not know yet that another one has dropped the
-// texts of earlier releases.
+// tables of earlier releases.
 func TestWriteAfterUpgrade(t *testing.T) {
 	t.Parallel()
 	key := uuid.NewString()

@@ -41,7 +41,7 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 	defer cancel()
 	for attempt := range maxAttempts {
 		results, err := s.attempt(ctx, ops, attempt)
-		if !errors.Is(err, errStale) && !hasCode(err, serializationFailure, deadlockDetected, uniqueViolation) && !s.lostWideTexts(ctx, err) {
+		if !errors.Is(err, errStale) && !hasCode(err, serializationFailure, deadlockDetected, uniqueViolation) && !s.lostEarlier(ctx, err) {
 			if err == nil {
 				s.analyzeIfGrown(ctx, len(ops))
 			}

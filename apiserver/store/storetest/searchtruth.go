@@ -71,6 +71,18 @@ func (d dice) tokenIs(param string) store.TokenIs {
 	return is
 }
 
+// contactIs returns a condition on the parameter union or part.
+func (d dice) contactIs() store.TokenIs {
+	token := d.contact()
+	return store.TokenIs{Param: pick(d, union, part), System: pick(d, nil, &token.System), Code: &token.Code}
+}
+
+// facetIs returns a condition on the parameter facet.
+func (d dice) facetIs() store.TokenIs {
+	token := d.gender()
+	return store.TokenIs{Param: facet, System: pick(d, nil, &token.System, new("others")), Code: &token.Code}
+}
+
 func (d dice) bounds() store.Bounds {
 	b := store.Bounds{Least: d.time(), Most: d.time() + 5000}
 	switch d.IntN(3) {
@@ -126,7 +138,12 @@ func (d dice) leaf(all []indexedRecord) store.Condition {
 		for range 1 + d.IntN(12) {
 			many = append(many, d.tokenIs(pick(d, "code", "identifier")))
 		}
-		return pick[store.Condition](d, d.tokenIs("code"), d.tokenIs("identifier"), many)
+		if d.IntN(2) == 0 {
+			for range 1 + d.IntN(3) {
+				many = append(many, d.facetIs(), d.contactIs())
+			}
+		}
+		return pick[store.Condition](d, d.tokenIs("code"), d.tokenIs("identifier"), d.facetIs(), d.contactIs(), many, many[len(many)-1:])
 	case 5:
 		return store.PairIs{Param: "pair", First: d.tokenIs(""), Second: d.tokenIs("")}
 	case 6:

@@ -31,6 +31,8 @@ type values struct {
 type Extractor struct {
 	// Facets are the parameters that are facets.
 	Facets []string
+	// Common are the common codes of all types.
+	Common []store.CommonCode
 	// PartsOf maps a parameter to its parts (store.Extractor.Parts).
 	PartsOf map[string][]string
 }
@@ -40,6 +42,9 @@ func (Extractor) Version() int64 { return 1 }
 
 // IsFacet implements store.Extractor.
 func (x Extractor) IsFacet(param string) bool { return slices.Contains(x.Facets, param) }
+
+// CommonCodes implements store.Extractor.
+func (x Extractor) CommonCodes(string) []store.CommonCode { return x.Common }
 
 // Ordinal implements store.Extractor. Some parameters of the suite have a number, others have none.
 func (Extractor) Ordinal(_, param string) int {
@@ -147,6 +152,26 @@ func (d dice) token() store.Token {
 	return store.Token{System: pick(d, "", "s1", "s2"), Code: pick(d, "a", "b", "c", "d")}
 }
 
+// facet is a parameter whose codes have one system. CommonCodes are two of its three codes.
+const facet = "gender"
+
+func gender(code string) store.Token { return store.Token{System: "genders", Code: code} }
+
+// CommonCodes are codes of the random records that may be common codes.
+var CommonCodes = []store.CommonCode{{Param: facet, Token: gender("female")}, {Param: facet, Token: gender("male")}}
+
+// union is a parameter whose tokens with the system part are also those of the parameter part.
+const union, part = "telecom", "phone"
+
+// TokenParts are the parts of the parameters of the random records.
+var TokenParts = map[string][]string{union: {part}}
+
+func (d dice) contact() store.Token {
+	return store.Token{System: pick(d, part, "email"), Code: pick(d, "1", "2", "3")}
+}
+
+func (d dice) gender() store.Token { return gender(pick(d, "female", "male", "other")) }
+
 func (d dice) text() store.Text {
 	original := pick(d, "Ann", "ann", "Anna", "Bob", "bo", "Zoé", "x%y", "x_y", "é")
 	return store.Text{Folded: Extractor{}.Fold(original), Original: original}
@@ -189,6 +214,16 @@ func (d dice) point() store.Point {
 func (d dice) values() values {
 	v := values{Salt: d.IntN(1 << 30)}
 	v.Tokens = several(d, d.token, "code", "identifier")
+	for range d.IntN(3) {
+		contact := d.contact()
+		v.Tokens[union] = append(v.Tokens[union], contact)
+		if contact.System == part {
+			v.Tokens[part] = append(v.Tokens[part], contact)
+		}
+	}
+	if d.IntN(4) > 0 {
+		v.Tokens[facet] = []store.Token{d.gender()}
+	}
 	v.Pairs = several(d, func() store.Pair { return store.Pair{First: d.token(), Second: d.token()} }, "pair")
 	v.Texts = several(d, d.text, "name", "city")
 	v.Refs = several(d, d.reference, "partof", "owner")

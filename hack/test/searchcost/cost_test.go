@@ -112,7 +112,7 @@ func (p *practice) plantSlowQuery(t *testing.T) {
 	if c := p.ask(t, q); c.records != 1 || c.pages > q.most(*patients, c.records) {
 		t.Errorf("%d pages for %d records: %s", c.pages, c.records, q)
 	}
-	p.execute(t, "ALTER TABLE ix_tok DROP CONSTRAINT ix_tok_pkey")
+	p.execute(t, "ALTER TABLE ix_code DROP CONSTRAINT ix_code_pkey")
 	if c := p.ask(t, q); c.records != 1 || c.pages <= q.most(*patients, c.records) {
 		t.Errorf("%d pages for %d records without an index, which the bound does not catch: %s", c.pages, c.records, q)
 	}

@@ -49,16 +49,8 @@ func References(recordType string, body []byte) []store.IndexValue {
 	}))
 }
 
-// IsFacet reports whether a search parameter is a facet: one of a fixed list of parameters with few
-// distinct codes, each of which selects many records.
-func IsFacet(param string) bool { return slices.Contains(facets, param) }
-
-// facets are the parameters that applications combine most with other parameters. A new facet changes
-// the stored facets and signatures of every record, so it is added for a measured gain only.
-var facets = []string{"active", "deceased", "gender"}
-
-// Parts returns the string parameters of a type that select children of the elements that param
-// selects: family and given for name. For phonetic, whose index values are codes, it returns none.
+// Parts returns the parameters of a type that select a part of what param selects: family and given for
+// name, email and phone for telecom. For phonetic, whose index values are codes, it returns none.
 func Parts(recordType, param string) []string { return parts[typeParam{recordType, param}] }
 
 type typeParam struct{ recordType, param string }

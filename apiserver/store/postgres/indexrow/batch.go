@@ -14,7 +14,7 @@ func (b *Batch) Add(of int32, rows *Rows) {
 	b.rows.references = numbered(b.rows.references, rows.references, of, func(t *referenceRow) *int32 { return &t.of })
 	b.rows.texts = numbered(b.rows.texts, rows.texts, of, func(t *textRow) *int32 { return &t.of })
 	b.rows.indexed = numbered(b.rows.indexed, rows.indexed, of, func(t *indexedTextRow) *int32 { return &t.of })
-	b.rows.hasWide = b.rows.hasWide || rows.hasWide
+	b.rows.earlier = rows.earlier.or(b.rows.earlier)
 	b.rows.periods = numbered(b.rows.periods, rows.periods, of, func(t *periodRow) *int32 { return &t.of })
 	b.rows.points = numbered(b.rows.points, rows.points, of, func(t *pointRow) *int32 { return &t.of })
 }
@@ -34,7 +34,7 @@ func numbered[R any](all, rows []R, of int32, field func(*R) *int32) []R {
 func (b *Batch) Insert(st Arguments, from, rids string) []string {
 	b.rows.sortUnique()
 	var parts []string
-	for _, t := range b.rows.tables() {
+	for _, t := range b.rows.inserted() {
 		table, names := unnest(st, append(t.columns, column{"of", "int4", t.of()}))
 		names = strings.TrimSuffix(names, ", of")
 		parts = append(parts, "i_"+t.table+" AS (INSERT INTO "+t.table+" (site, rid, "+names+") SELECT $1, "+rids+"[u.of], "+names+
@@ -47,7 +47,7 @@ func (b *Batch) Insert(st Arguments, from, rids string) []string {
 // rids of the records before the write. rids and from are those of Insert.
 func (b *Batch) Remove(st Arguments, from, rids string, old []int64) []string {
 	b.rows.sortUnique()
-	tables := b.rows.tables()
+	tables := b.rows.tables(b.rows.tokens)
 	if len(tables) == 0 {
 		return nil
 	}

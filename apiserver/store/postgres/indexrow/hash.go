@@ -45,6 +45,15 @@ func (h Hasher) Of(kind byte, parts ...string) int64 {
 // Param returns the hash of a record type and a search parameter, which is the column key.
 func (h Hasher) Param(typeName, param string) int64 { return h.Of('k', typeName, param) }
 
+// Params returns the column key of a search parameter, and those of its parts (store.Extractor.Parts).
+func (h Hasher) Params(typeName, param string, parts []string) []int64 {
+	keys := []int64{h.Param(typeName, param)}
+	for _, part := range parts {
+		keys = append(keys, h.Param(typeName, part))
+	}
+	return keys
+}
+
 // Code returns the hash of a token's code.
 func (h Hasher) Code(code string) int64 { return h.Of('c', code) }
 

@@ -25,6 +25,8 @@ type (
 		sys       int64
 		key, code int64
 		of        int32
+		// isEarlier reports whether only earlier releases search for the row, which is in ix_tok only.
+		isEarlier bool
 	}
 	referenceRow struct {
 		key, tgt, base int64
@@ -80,10 +82,10 @@ type Rows struct {
 	Vals []byte
 	// Signature is the columns sig, sig2 and sig3: the signatures of all texts and facets.
 	Signature Signature
-	// Present is the column present: the PresenceBit of each parameter of the record.
+	// Present is the column present: the PresenceBit of each parameter of the record, the CommonBit of
+	// each common code, and HasCommonBits.
 	Present int64
-	// hasWide reports whether there is a table ix_str.
-	hasWide bool
+	earlier Earlier
 	// Paths are the reference paths of the record.
 	Paths []ReferencePath
 	// Labels has the hash of each label of the record. Links has LinkWidth elements for each link of
@@ -146,21 +148,23 @@ func EndMark(descending bool) int64 {
 type Indexer struct {
 	Hash      Hasher
 	Extractor store.Extractor
-	// HasWideTexts reports whether the database has the table ix_str, which earlier releases search.
-	// If HasWideTexts is nil, the database does not have the table.
-	HasWideTexts func() bool
+	// Earlier returns the tables of earlier releases that the database has. If Earlier is nil, it has none.
+	Earlier func() Earlier
 }
 
 // Rows returns the index rows of a record of a type.
 func (x *Indexer) Rows(typeName string, body store.Body) Rows {
-	var r Rows
+	r := Rows{Present: HasCommonBits}
 	values := x.Extractor.Extract(typeName, body.JSON)
 	r.Labels, r.Links = x.Labels(typeName, values)
 	r.reserve(values)
-	r.hasWide = x.HasWideTexts != nil && x.HasWideTexts()
+	if x.Earlier != nil {
+		r.earlier = x.Earlier()
+	}
 	var texts textsOfParams
 	var param string
 	var key int64
+	var unions [][]int64
 	for _, entry := range values {
 		if mention, ok := entry.Value.(store.Mention); ok {
 			x.addMention(&r, typeName, mention)
@@ -168,11 +172,14 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 		}
 		if param == "" || entry.Param != param { // the values of a parameter follow each other
 			param, key = entry.Param, x.Hash.Param(typeName, entry.Param)
+			if parts := x.Extractor.Parts(typeName, param); len(parts) > 0 {
+				unions = append(unions, x.Hash.Params(typeName, param, parts))
+			}
 			r.addParam(key, PresenceBit(x.Extractor.Ordinal(typeName, param)))
 		}
 		switch v := entry.Value.(type) {
 		case store.Token:
-			x.addToken(&r, key, entry.Param, v)
+			x.addToken(&r, key, typeName, entry.Param, v)
 		case store.Pair:
 			for _, code := range x.Hash.pairForms(v) {
 				r.tokens = append(r.tokens, tokenRow{key: key, code: code})
@@ -201,6 +208,7 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	r.Vals = []byte{}
 	x.addTexts(&r, typeName, texts)
 	r.sortUnique()
+	r.markTokensOfParts(unions)
 	markEnds(r.texts, func(t *textRow) (int64, *int64) { return t.key, &t.facets })
 	markEnds(r.periods, func(p *periodRow) (int64, *int64) { return p.key, &p.facets })
 	return r
@@ -223,17 +231,20 @@ func (r *Rows) reserve(values []store.IndexValue) {
 // addParam adds a parameter of the record. bit is its PresenceBit.
 func (r *Rows) addParam(key, bit int64) {
 	r.Present |= bit
-	if bit != 0 && !r.hasWide {
+	if bit != 0 && !r.earlier.WideTexts {
 		r.keys = append(r.keys, key)
 		return
 	}
 	r.Marks = append(r.Marks, key)
 }
 
-func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
-	r.tokens = append(r.tokens, tokenRow{sys: x.Hash.System(t.System), key: key, code: x.Hash.Code(t.Code)})
+func (x *Indexer) addToken(r *Rows, key int64, typeName, param string, t store.Token) {
+	row := tokenRow{sys: x.Hash.System(t.System), key: key, code: x.Hash.Code(t.Code)}
 	r.Marks = append(r.Marks, x.Hash.SystemMark(key, t.System))
 	if x.Extractor.IsFacet(param) {
+		common := CommonBit(x.Extractor.CommonCodes(typeName), store.TokenIs{Param: param, System: &t.System, Code: &t.Code})
+		row.isEarlier = common != 0
+		r.Present |= common
 		r.Signature = r.Signature.With(x.Hash.FacetSignature(key, t.Code))
 		for _, mark := range []int64{
 			x.Hash.FacetMark(key, store.TokenIs{Code: &t.Code}), x.Hash.FacetMark(key, store.TokenIs{System: &t.System, Code: &t.Code}),
@@ -241,6 +252,20 @@ func (x *Indexer) addToken(r *Rows, key int64, param string, t store.Token) {
 			r.Marks = append(r.Marks, mark)
 			r.facets |= FacetBit(mark)
 			r.textFacets |= TextFacetBit(mark)
+		}
+	}
+	r.tokens = append(r.tokens, row)
+}
+
+// markTokensOfParts sets isEarlier in the tokens of a union that a part of it has. unions are the keys of
+// the unions, each followed by those of its parts. The tokens are sorted.
+func (r *Rows) markTokensOfParts(unions [][]int64) {
+	for _, keys := range unions {
+		for i := range r.tokens {
+			token := &r.tokens[i]
+			token.isEarlier = token.isEarlier || token.key == keys[0] && slices.ContainsFunc(r.tokens, func(of tokenRow) bool {
+				return of.code == token.code && of.sys == token.sys && slices.Contains(keys[1:], of.key)
+			})
 		}
 	}
 }
@@ -373,7 +398,7 @@ func (r *Rows) Without(other *Rows) Rows {
 		references: missing(r.references, other.references),
 		texts:      missing(r.texts, other.texts),
 		indexed:    missing(r.indexed, other.indexed),
-		hasWide:    r.hasWide,
+		earlier:    r.earlier,
 		periods:    missing(r.periods, other.periods),
 		points:     missing(r.points, other.points),
 	}

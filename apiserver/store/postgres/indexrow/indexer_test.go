@@ -1,7 +1,6 @@
 package indexrow
 
 import (
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +48,17 @@ func (extractor) Labels(string, []store.IndexValue) store.Labels {
 
 func (extractor) IsFacet(param string) bool { return param == "gender" }
 
+func (extractor) CommonCodes(string) []store.CommonCode {
+	return []store.CommonCode{{Param: "gender", Token: store.Token{System: "g", Code: "female"}}, {Param: "gender", Token: store.Token{System: "g", Code: "male"}}}
+}
+
+func (extractor) Parts(_, param string) []string {
+	if param != "telecom" {
+		return nil
+	}
+	return []string{"phone"}
+}
+
 func (extractor) Ordinal(_, param string) int {
 	return slices.Index([]string{"birthdate", "family"}, param)
 }
@@ -85,14 +95,14 @@ func TestRowsOfEachKind(t *testing.T) {
 func TestPresence(t *testing.T) {
 	for param, want := range map[string]int64{"birthdate": 1, "family": 2, "name": 0} {
 		x := indexerOf(t, store.IndexValue{Param: param})
-		if got := x.Rows("Patient", store.Body{}).Present; got != want {
+		if got := x.Rows("Patient", store.Body{}).Present; got != want|HasCommonBits {
 			t.Errorf("present of a record with %s is %b, want %b", param, got, want)
 		}
 	}
 	x := indexerOf(t, store.IndexValue{Param: "family"}, store.IndexValue{Param: "name"})
 	family, name := x.Hash.Param("Patient", "family"), x.Hash.Param("Patient", "name")
 	now := x.Rows("Patient", store.Body{})
-	x.HasWideTexts = func() bool { return true }
+	x.Earlier = func() Earlier { return Earlier{WideTexts: true, AllTokens: true} }
 	before := x.Rows("Patient", store.Body{})
 	if got, want := now.Marks, []int64{name}; !slices.Equal(got, want) {
 		t.Errorf("marks are %v, want the key of the parameter without a bit, %v", got, want)
@@ -103,10 +113,58 @@ func TestPresence(t *testing.T) {
 	if now.Sum() != before.Sum() || now.Present != before.Present {
 		t.Errorf("checksum and bits are %d and %b, but %d and %b while earlier releases read the record", now.Sum(), now.Present, before.Sum(), before.Present)
 	}
-	for ordinal, want := range map[int]int64{-1: 0, 0: 1, 62: 1 << 62, 63: math.MinInt64, 64: 0} {
+	for ordinal, want := range map[int]int64{-1: 0, 0: 1, 57: 1 << 57, 58: 0} {
 		if got := PresenceBit(ordinal); got != want {
 			t.Errorf("bit of the parameter %d: %x, want %x", ordinal, got, want)
 		}
+	}
+}
+
+// Common codes, and tokens of a union that a part has, are stored where earlier releases search for them,
+// and removed also where they may be left. The checksum does not depend on that.
+func TestTokensOfEarlierReleases(t *testing.T) {
+	token := func(param, system, code string) store.IndexValue {
+		return store.IndexValue{Param: param, Value: store.Token{System: system, Code: code}}
+	}
+	x := indexerOf(t, token("gender", "g", "male"), token("gender", "g", "other"), token("telecom", "phone", "1"), token("phone", "phone", "1"), token("telecom", "fax", "1"))
+	statement := func(write func(r *Rows, st Arguments) []string) (keys []int64, table string) {
+		rows := x.Rows("Patient", store.Body{})
+		st := &arguments{}
+		table, _, _ = strings.Cut(write(&rows, st)[0], " AS ")
+		for _, value := range st.values {
+			if all, ok := value.([]int64); ok && slices.Contains(all, x.Hash.Param("Patient", "gender")) {
+				keys = all
+			}
+		}
+		return keys, table
+	}
+	insert := func(r *Rows, st Arguments) []string { return r.Insert(st, "r", "w") }
+	insertBatch := func(r *Rows, st Arguments) []string {
+		var b Batch
+		b.Add(1, r)
+		return b.Insert(st, "w", "w.rids")
+	}
+	remove := func(r *Rows, st Arguments) []string { return r.Remove(st, 7, "w") }
+	for _, c := range []struct {
+		name  string
+		write func(r *Rows, st Arguments) []string
+		// rows and earlier are the numbers of rows without and with the tables of earlier releases.
+		rows, earlier int
+	}{{"insert", insert, 3, 5}, {"insert a batch", insertBatch, 3, 5}, {"remove", remove, 5, 5}} {
+		x.Earlier = nil
+		if keys, table := statement(c.write); len(keys) != c.rows || !strings.HasSuffix(table, "_ix_code") {
+			t.Errorf("%s: %d rows of %s, want %d of ix_code", c.name, len(keys), table, c.rows)
+		}
+		x.Earlier = func() Earlier { return Earlier{AllTokens: true} }
+		if keys, table := statement(c.write); len(keys) != c.earlier || !strings.HasSuffix(table, "_ix_tok") {
+			t.Errorf("%s: %d rows of %s for earlier releases, want %d of ix_tok", c.name, len(keys), table, c.earlier)
+		}
+	}
+	before := x.Rows("Patient", store.Body{})
+	x.Earlier = nil
+	now := x.Rows("Patient", store.Body{})
+	if male := int64(1 << 61); now.Sum() != before.Sum() || now.Present != before.Present || now.Present != HasCommonBits|male {
+		t.Errorf("checksum and bits are %d and %x, but %d and %x for earlier releases, want the bit of the second code, %x", now.Sum(), now.Present, before.Sum(), before.Present, male)
 	}
 }
 
@@ -160,9 +218,9 @@ func TestCopyRows(t *testing.T) {
 	one := indexerOf(t, store.IndexValue{Param: "birthdate", Value: store.Period{From: 1, Until: 2}}).Rows("Patient", store.Body{})
 	copied := CopyRows(3, []int64{10, 11}, []Rows{one, one})
 	key, facets := testHasher(t).Param("Patient", "birthdate"), leastValue|greatestValue
-	want := map[string]CopiedRows{"ix_date": {
-		Columns: []string{"site", "rid", "key", "lo", "hi", "facets"},
-		Rows:    [][]any{{int32(3), int64(10), key, int64(1), int64(2), facets}, {int32(3), int64(11), key, int64(1), int64(2), facets}},
+	want := []CopiedRows{{
+		Table: "ix_date", Columns: []string{"site", "rid", "key", "lo", "hi", "facets"},
+		Rows: [][]any{{int32(3), int64(10), key, int64(1), int64(2), facets}, {int32(3), int64(11), key, int64(1), int64(2), facets}},
 	}}
 	if diff := cmp.Diff(want, copied); diff != "" {
 		t.Errorf("copied (-want +got):\n%s", diff)

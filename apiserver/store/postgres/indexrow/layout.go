@@ -1,7 +1,9 @@
 package indexrow
 
 import (
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -11,37 +13,39 @@ type Arguments interface {
 	Arg(value any) string
 }
 
-// Tables are the names of the tables of index rows.
-var Tables = []string{"ix_tok", "ix_ref", WideTexts, narrowTexts, "ix_date", "ix_pos"}
-
-// CopyRows returns the index rows of several records for COPY, by the name of the table. The record
-// with the rows all[i] has the rid rids[i].
-func CopyRows(site int32, rids []int64, all []Rows) map[string]CopiedRows {
-	tables := map[string]CopiedRows{}
+// CopyRows returns the index rows of several records for COPY, sorted by table. The record with the
+// rows all[i] has the rid rids[i].
+func CopyRows(site int32, rids []int64, all []Rows) []CopiedRows {
+	tables := map[string]*CopiedRows{}
 	for i := range all {
-		for _, t := range all[i].tables() {
+		for _, t := range all[i].inserted() {
 			into := tables[t.table]
-			into.Columns = []string{"site", "rid"}
-			n := 0
-			for _, c := range t.columns {
-				into.Columns = append(into.Columns, c.name)
-				n = reflect.ValueOf(c.values).Len()
+			if into == nil {
+				into = &CopiedRows{Table: t.table, Columns: []string{"site", "rid"}}
+				for _, c := range t.columns {
+					into.Columns = append(into.Columns, c.name)
+				}
+				tables[t.table] = into
 			}
-			for row := range n {
+			for row := range reflect.ValueOf(t.columns[0].values).Len() {
 				values := []any{site, rids[i]}
 				for _, c := range t.columns {
 					values = append(values, reflect.ValueOf(c.values).Index(row).Interface())
 				}
 				into.Rows = append(into.Rows, values)
 			}
-			tables[t.table] = into
 		}
 	}
-	return tables
+	var sorted []CopiedRows
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		sorted = append(sorted, *tables[name])
+	}
+	return sorted
 }
 
 // CopiedRows are rows of one table for COPY.
 type CopiedRows struct {
+	Table   string
 	Columns []string
 	Rows    [][]any
 }
@@ -63,12 +67,20 @@ func unnest(st Arguments, columns []column) (table, names string) {
 	return "unnest(" + strings.Join(arrays, ", ") + ") u(" + names + ")", names
 }
 
-// tables returns the columns of the rows by table. It leaves out tables without rows, and WideTexts
-// if the database does not have it.
-func (r *Rows) tables() []tableRows {
+// inserted returns the columns of the rows to insert, by table.
+func (r *Rows) inserted() []tableRows {
+	if r.earlier.AllTokens {
+		return r.tables(r.tokens)
+	}
+	return r.tables(slices.DeleteFunc(slices.Clone(r.tokens), func(t tokenRow) bool { return t.isEarlier }))
+}
+
+// tables returns the columns of some tokens and of all other rows, by table. It leaves out tables
+// without rows, and those that the database does not have.
+func (r *Rows) tables(tokens []tokenRow) []tableRows {
 	var all []tableRows
-	if t := r.tokens; len(t) > 0 {
-		all = append(all, tableRows{"ix_tok", 3, func() []int32 { return each(t, func(t *tokenRow) int32 { return t.of }) }, []column{
+	if t := tokens; len(t) > 0 {
+		all = append(all, tableRows{r.earlier.Tokens(), 3, func() []int32 { return each(t, func(t *tokenRow) int32 { return t.of }) }, []column{
 			{"sys", "int8", each(t, func(t *tokenRow) int64 { return t.sys })},
 			{"key", "int8", each(t, func(t *tokenRow) int64 { return t.key })},
 			{"code", "int8", each(t, func(t *tokenRow) int64 { return t.code })},
@@ -88,8 +100,8 @@ func (r *Rows) tables() []tableRows {
 			{"facets", "int8", each(t, func(t *indexedTextRow) int64 { return t.facets })},
 		}})
 	}
-	if t := r.texts; len(t) > 0 && r.hasWide {
-		all = append(all, tableRows{WideTexts, 4, func() []int32 { return each(t, func(t *textRow) int32 { return t.of }) }, []column{
+	if t := r.texts; len(t) > 0 && r.earlier.WideTexts {
+		all = append(all, tableRows{wideTexts, 4, func() []int32 { return each(t, func(t *textRow) int32 { return t.of }) }, []column{
 			{"more", "int8", each(t, func(t *textRow) int64 { return t.more })},
 			{"key", "int8", each(t, func(t *textRow) int64 { return t.key })},
 			{"val", "bytea", each(t, func(t *textRow) []byte { return []byte(t.val) })},
@@ -155,7 +167,7 @@ func optional(value string, has bool) []byte {
 // nothing if the CTE with the name when has no row.
 func (r *Rows) Insert(st Arguments, rid, when string) []string {
 	var parts []string
-	for _, t := range r.tables() {
+	for _, t := range r.inserted() {
 		table, names := unnest(st, t.columns)
 		parts = append(parts, "i_"+t.table+" AS (INSERT INTO "+t.table+" (site, rid, "+names+") SELECT $1, "+rid+", "+names+
 			" FROM "+table+" WHERE EXISTS (SELECT FROM "+when+"))")
@@ -164,10 +176,11 @@ func (r *Rows) Insert(st Arguments, rid, when string) []string {
 }
 
 // Remove returns CTEs that delete the rows of the record with the rid. The CTEs delete nothing if the
-// CTE with the name when has no row.
+// CTE with the name when has no row. Common codes are among the rows: the record may have them since
+// the table of tokens was ix_tok.
 func (r *Rows) Remove(st Arguments, rid int64, when string) []string {
 	var parts []string
-	for _, t := range r.tables() {
+	for _, t := range r.tables(r.tokens) {
 		rid := st.Arg(rid)
 		columns := t.columns[:t.keyed]
 		table, _ := unnest(st, columns)
@@ -194,24 +207,3 @@ func InsertPaths(st Arguments, paths []ReferencePath) string {
 	return "p AS (INSERT INTO ix_path (site, " + names + ") SELECT $1, " + names + " FROM " + table +
 		" WHERE EXISTS (SELECT FROM w) ON CONFLICT DO NOTHING)"
 }
-
-// RemoveAll returns the statements that delete all index rows of some records. They are for rows
-// that a release with another extraction wrote. They are slow: they scan all of the site's rows in
-// ix_tok and ix_text, which have no index by record. hasWideTexts reports whether there is a table
-// ix_str, and hasTexts whether one of the records may have rows in ix_text.
-func RemoveAll(hasWideTexts, hasTexts bool) []string {
-	var statements []string
-	for _, table := range Tables {
-		if (table != WideTexts || hasWideTexts) && (table != narrowTexts || hasTexts) {
-			statements = append(statements, "DELETE FROM "+table+" WHERE site = $1 AND rid = ANY($2::int8[])")
-		}
-	}
-	return statements
-}
-
-// WideTexts is the table in which releases before server level 2 search texts. narrowTexts is the
-// table in which this release searches them.
-const (
-	WideTexts   = "ix_str"
-	narrowTexts = "ix_text"
-)

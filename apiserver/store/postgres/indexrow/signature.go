@@ -51,7 +51,7 @@ func (h Hasher) FacetSignature(key int64, code string) Signature {
 // signature, or 0 if the parameter has none. ordinal is that of store.Extractor. Unlike signatures,
 // each bit is exact. Rows.Sum does not cover them either.
 func PresenceBit(ordinal int) int64 {
-	if ordinal < 0 || ordinal >= 64 {
+	if ordinal < 0 || ordinal >= 63-maxCommonCodes {
 		return 0
 	}
 	return 1 << ordinal

@@ -12,7 +12,7 @@ import (
 // rows. Index rows must go before their records, because an index row without a record is worse
 // than a record without index rows. The audit log is deleted after the records that it is about.
 // Erase deletes the row of the table sites last.
-var siteTables = []string{"ix_tok", "ix_ref", "ix_path", "ix_str", "ix_text", "unpacked", "ix_date", "ix_pos", "claim", "hist", "res", "audit", "outbox", "delivery", "event", "webhook", "relayed"}
+var siteTables = []string{"ix_tok", "ix_code", "ix_ref", "ix_path", "ix_str", "ix_text", "unpacked", "ix_date", "ix_pos", "claim", "hist", "res", "audit", "outbox", "delivery", "event", "webhook", "relayed"}
 
 // eraseBatch is the maximum number of rows that one statement deletes, so that the statement ends
 // within a second.

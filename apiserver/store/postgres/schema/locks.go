@@ -26,6 +26,6 @@ const (
 const (
 	// riverLock is held while River's tables are migrated.
 	riverLock = 0x70617264
-	// wideTextsLock is held by the process that runs DropWideTexts.
-	wideTextsLock = 0x7061646b74787473
+	// contractLock is held by the process that runs Contract.
+	contractLock = 0x7061646b74787473
 )

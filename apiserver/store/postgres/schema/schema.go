@@ -22,10 +22,10 @@ const VersionTable = "paddock_schema_version"
 
 // Server is the level of this release. The column oldest_server of a database has the least level
 // that may use the database. A release whose schema older releases cannot use raises both numbers.
-const Server = 2
+const Server = 3
 
 // ApplicationName is the application_name of the connections of servers of this level.
-const ApplicationName = "paddock-2"
+const ApplicationName = "paddock-3"
 
 // ErrNewer means that the database requires a higher server level than Server, because a later release
 // has migrated the database.

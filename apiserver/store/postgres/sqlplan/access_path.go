@@ -30,6 +30,8 @@ type accessPath struct {
 	// scansSignatures reports whether a scan of the signatures in the order of creation replaces a
 	// list that is too long.
 	scansSignatures bool
+	// isInPresent reports whether the column present decides the condition.
+	isInPresent bool
 	// listKey, if not empty, replaces the SQL and the arguments of the list in its key in the cache of
 	// long lists.
 	listKey string
@@ -72,15 +74,16 @@ func (c *compiler) accessPath(typeName string, condition store.Condition) *acces
 		if condition.Code == nil {
 			return nil
 		}
+		if c.commonBit(typeName, condition) != 0 {
+			return c.commonPath(typeName, condition)
+		}
 		sizeClass := classToken
 		if c.index.Extractor.IsFacet(condition.Param) {
 			sizeClass = classFacet
 		}
-		return c.orderedPath(sizeClass, "ix_tok", func() string {
-			return token(c.Statement, c.index.Hash, c.index.Hash.Param(typeName, condition.Param), condition)
-		})
+		return c.tokenPath(typeName, condition, sizeClass)
 	case store.PairIs:
-		return c.orderedPath(classToken, "ix_tok", func() string { return c.pair(typeName, condition) })
+		return c.orderedPath(classToken, c.earlier.Tokens(), func() string { return c.pair(typeName, condition) })
 	case store.RefersTo:
 		return c.orderedPath(classReference, "ix_ref", func() string { return c.refersTo(typeName, condition) })
 	case store.RefersToID:
@@ -88,7 +91,7 @@ func (c *compiler) accessPath(typeName string, condition store.Condition) *acces
 	case store.RefersAround:
 		return c.refersAroundPath(typeName, condition)
 	case store.TextIs:
-		if !c.hasWideTexts {
+		if !c.earlier.WideTexts {
 			return c.textPath(typeName, condition)
 		}
 		if condition.Match == store.Exactly || condition.Match == store.StartsExactly {
@@ -161,6 +164,22 @@ func (c *compiler) orderedPath(sizeClass int, table string, where func() string)
 	}
 }
 
+// tokenPath returns the path of a condition on tokens with a code. Those of a union have several keys,
+// whose scans are merged.
+func (c *compiler) tokenPath(typeName string, condition store.TokenIs, sizeClass int) *accessPath {
+	keys := c.tokenKeys(typeName, condition.Param)
+	paths := make([]*accessPath, len(keys))
+	for i := range keys {
+		paths[i] = c.orderedPath(sizeClass, c.earlier.Tokens(), func() string { return token(c.Statement, c.index.Hash, keys[i:i+1], condition) })
+	}
+	if len(keys) == 1 {
+		return paths[0]
+	}
+	path := c.orderedPath(sizeClass, c.earlier.Tokens(), func() string { return token(c.Statement, c.index.Hash, keys, condition) })
+	path.scan = mergedScan(paths)
+	return path
+}
+
 // rangePath returns the path of a range of index values. Its scan is for wide ranges. The scan uses
 // another index, which has the entries with their values in the order of creation. So the values are
 // compared in the index pages, which takes a quarter of the time of comparing them in fetched rows.
@@ -200,7 +219,10 @@ func (c *compiler) allPath(typeName string, all store.All) *accessPath {
 }
 
 func (c *compiler) anyPath(typeName string, alternatives store.Any) *accessPath {
-	groups, rest := c.grouped(alternatives)
+	groups, rest := c.grouped(typeName, alternatives)
+	if codes, ok := onlyCommonCodes(groups, rest); ok {
+		return c.commonPath(typeName, codes...)
+	}
 	union := &accessPath{isExact: true, isShort: true}
 	var lists []func() (string, error)
 	var paths []*accessPath

@@ -23,6 +23,8 @@ const (
 	// codes are conditions on tokens by code only. tokens are conditions by code and system.
 	codes
 	tokens
+	// commonCodes are conditions on common codes, by code only or by code and system.
+	commonCodes
 	// prefixes are conditions on prefixes of folded texts.
 	prefixes
 	// targets are conditions on references to records of this site.
@@ -31,12 +33,14 @@ const (
 
 // kindOf returns the kind and the parameter of the group to which a condition can belong. The kind
 // is ungrouped if it can belong to none.
-func (c *compiler) kindOf(condition store.Condition) (kind groupKind, param string) {
+func (c *compiler) kindOf(typeName string, condition store.Condition) (kind groupKind, param string) {
 	switch condition := condition.(type) {
 	case store.TokenIs:
 		switch {
 		case condition.Code == nil:
 			return ungrouped, ""
+		case c.commonBit(typeName, condition) != 0:
+			return commonCodes, condition.Param
 		case condition.System == nil:
 			return codes, condition.Param
 		default:
@@ -56,7 +60,7 @@ func (c *compiler) kindOf(condition store.Condition) (kind groupKind, param stri
 
 // grouped returns the groups of two or more alternatives of the same kind and parameter, and the
 // rest of the alternatives.
-func (c *compiler) grouped(alternatives store.Any) (groups []alternativeGroup, rest []store.Condition) {
+func (c *compiler) grouped(typeName string, alternatives store.Any) (groups []alternativeGroup, rest []store.Condition) {
 	type name struct {
 		kind  groupKind
 		param string
@@ -64,7 +68,7 @@ func (c *compiler) grouped(alternatives store.Any) (groups []alternativeGroup, r
 	index := map[name]int{}
 	var all []alternativeGroup
 	for _, condition := range alternatives {
-		kind, param := c.kindOf(condition)
+		kind, param := c.kindOf(typeName, condition)
 		if kind == ungrouped {
 			rest = append(rest, condition)
 			continue
@@ -106,27 +110,40 @@ func (g alternativeGroup) rowsOfAny(c *compiler, typeName string) string {
 	if g.kind == targets {
 		return "ix_ref x WHERE " + g.references(c, typeName)
 	}
-	if g.kind == prefixes && !c.hasWideTexts {
+	if g.kind == prefixes && !c.earlier.WideTexts {
 		return g.bounds(c) + ", ix_text x WHERE x.site = $1 AND " + c.anyTextKey(typeName, g.param) + " AND x.val >= w.least AND x.val < w.beyond"
 	}
-	own := " WHERE x.site = $1 AND x.key = " + c.key(typeName, g.param)
+	if g.kind == commonCodes {
+		return c.rowsOfCommonCodes(typeName, g.tokenConditions())
+	}
 	if g.kind == prefixes {
-		return g.bounds(c) + ", ix_str x" + own + " AND x.val >= w.least AND x.val < w.beyond"
+		return g.bounds(c) + ", ix_str x WHERE x.site = $1 AND x.key = " + c.key(typeName, g.param) + " AND x.val >= w.least AND x.val < w.beyond"
 	}
 	from, where := g.tokens(c)
-	return from + own + where
+	return from + " WHERE x.site = $1 AND " + c.equals("x.key", c.tokenKeys(typeName, g.param)) + where
 }
 
 // test returns the test whether a candidate meets one of the alternatives.
 func (g alternativeGroup) test(c *compiler, n candidate) string {
-	if g.kind == prefixes && !c.hasWideTexts {
+	if g.kind == prefixes && !c.earlier.WideTexts {
 		texts := make([]string, len(g.conditions))
 		for i, condition := range g.conditions {
 			texts[i] = condition.(store.TextIs).Text
 		}
 		return c.hasTextPrefix(n, g.param, texts)
 	}
+	if g.kind == commonCodes {
+		return n.column("marks") + " && " + c.Arg(c.facetMarks(n.typ, g.tokenConditions())) + "::int8[]"
+	}
 	return exists(g.rowsOfCandidate(c, n))
+}
+
+func (g alternativeGroup) tokenConditions() []store.TokenIs {
+	all := make([]store.TokenIs, len(g.conditions))
+	for i, condition := range g.conditions {
+		all[i] = condition.(store.TokenIs)
+	}
+	return all
 }
 
 // rowsOfCandidate is like rowsOfAny, but selects only the index rows of one candidate.
@@ -141,17 +158,16 @@ func (g alternativeGroup) rowsOfCandidate(c *compiler, n candidate) string {
 
 func (g alternativeGroup) tokens(c *compiler) (from, where string) {
 	codeHashes, systems := make([]int64, len(g.conditions)), make([]int64, len(g.conditions))
-	for i, condition := range g.conditions {
-		is := condition.(store.TokenIs)
+	for i, is := range g.tokenConditions() {
 		codeHashes[i] = c.index.Hash.Code(*is.Code)
 		if g.kind == tokens {
 			systems[i] = c.index.Hash.System(*is.System)
 		}
 	}
 	if g.kind == codes {
-		return "unnest(" + c.Arg(codeHashes) + "::int8[]) w(code), ix_tok x", " AND x.code = w.code"
+		return "unnest(" + c.Arg(codeHashes) + "::int8[]) w(code), " + c.earlier.Tokens() + " x", " AND x.code = w.code"
 	}
-	return "unnest(" + c.Arg(codeHashes) + "::int8[], " + c.Arg(systems) + "::int8[]) w(code, sys), ix_tok x", " AND x.code = w.code AND x.sys = w.sys"
+	return "unnest(" + c.Arg(codeHashes) + "::int8[], " + c.Arg(systems) + "::int8[]) w(code, sys), " + c.earlier.Tokens() + " x", " AND x.code = w.code AND x.sys = w.sys"
 }
 
 // bounds returns the SQL of a table, named w, of the value ranges of the prefixes.
@@ -177,26 +193,26 @@ func (g alternativeGroup) references(c *compiler, typeName string) string {
 // of package postgres returns *store.TooManyConditionsError for a query with more conditions.
 const MaxConditions = 5000
 
-func (c *compiler) countConditions(condition store.Condition) int {
+func (c *compiler) countConditions(typeName string, condition store.Condition) int {
 	count := 1
 	var parts []store.Condition
 	switch condition := condition.(type) {
 	case store.All:
 		parts = condition
 	case store.Any:
-		groups, rest := c.grouped(condition) // a group counts as one
+		groups, rest := c.grouped(typeName, condition) // a group counts as one
 		count, parts = count+len(groups), rest
 	case store.SinglePeriodIn:
 		count = len(condition.Areas)
 	case store.Not:
 		parts = []store.Condition{condition.Condition}
 	case store.Chain:
-		parts = []store.Condition{condition.Where}
+		typeName, parts = condition.Type, []store.Condition{condition.Where}
 	case store.ReferredBy:
-		parts = []store.Condition{condition.Where}
+		typeName, parts = condition.Type, []store.Condition{condition.Where}
 	}
 	for _, part := range parts {
-		count += c.countConditions(part)
+		count += c.countConditions(typeName, part)
 	}
 	return count
 }

@@ -13,7 +13,7 @@ import (
 // that have a value and then, if these do not fill the page, the records without a value.
 func (p *planner) scanByParam(guards []string) (string, error) {
 	key := ""
-	if p.order[0].Field != store.SortText || p.hasWideTexts { // texts have several keys
+	if p.order[0].Field != store.SortText || p.earlier.WideTexts { // texts have several keys
 		key = p.key(p.typeName, p.order[0].Param)
 	}
 	if p.orderPredicate() >= 0 { // a record without a value does not match
@@ -108,7 +108,7 @@ func (p *planner) valuesInOrder(key string, guards []string, bounded int) string
 	table, value, _ := p.valuesOf(first)
 	dir := direction(first.Descending)
 	end := " ORDER BY x." + value + " " + dir + ", x.rid " + dir + ")"
-	if first.Field == store.SortText && !p.hasWideTexts {
+	if first.Field == store.SortText && !p.earlier.WideTexts {
 		return p.textsInOrder(guards, end)
 	}
 	bits := strconv.FormatInt(indexrow.EndMark(first.Descending), 10)
@@ -214,7 +214,7 @@ func (p *planner) scanMissing(key string, guards []string) (string, error) {
 // hasSortValue returns the test whether the row r has a value of the first sort key. key is the SQL
 // of the hash of its parameter, and is not used for texts in vals.
 func (p *planner) hasSortValue(key string) string {
-	if p.order[0].Field == store.SortText && !p.hasWideTexts {
+	if p.order[0].Field == store.SortText && !p.earlier.WideTexts {
 		return p.hasText(candidateRow(p.typeName, "r"), p.order[0].Param)
 	}
 	table, _, _ := p.valuesOf(p.order[0])

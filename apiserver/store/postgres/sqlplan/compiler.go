@@ -16,10 +16,9 @@ type compiler struct {
 	*Statement
 	ctx   context.Context
 	index *Index
-	// hasWideTexts is Database.HasWideTexts: texts are searched in ix_str, which earlier releases read, and
-	// not in ix_text.
-	hasWideTexts bool
-	access       store.Access
+	// earlier is Database.Earlier.
+	earlier indexrow.Earlier
+	access  store.Access
 	// local are the hashes of the site's own base URLs. localArg is the placeholder of the argument
 	// with them, or empty before the first use.
 	local    []int64
@@ -117,7 +116,7 @@ func (c *compiler) test(n candidate, condition store.Condition) (string, error) 
 		if param, areas := periodAreas(condition); len(areas) > 1 {
 			return c.testPeriods(n, param, areas), nil
 		}
-		groups, rest := c.grouped(condition)
+		groups, rest := c.grouped(n.typ, condition)
 		parts := make([]string, 0, len(groups))
 		for _, g := range groups {
 			parts = append(parts, g.test(c, n))
@@ -182,9 +181,9 @@ func (c *compiler) testOwn(n candidate, condition store.Condition) string {
 	case store.TokenIs:
 		return c.testToken(n, condition)
 	case store.PairIs:
-		return exists("ix_tok x WHERE " + c.pair(n.typ, condition) + " AND x.rid = " + n.rid)
+		return exists(c.earlier.Tokens() + " x WHERE " + c.pair(n.typ, condition) + " AND x.rid = " + n.rid)
 	case store.TextIs:
-		if !c.hasWideTexts {
+		if !c.earlier.WideTexts {
 			return c.testText(n, condition)
 		}
 		return exists("ix_str x WHERE x.site = $1 AND x.key = " + c.key(n.typ, condition.Param) + " AND x.rid = " + n.rid +
@@ -232,7 +231,7 @@ func (c *compiler) updatedIn(upd string, condition store.UpdatedIn) string {
 }
 
 // testToken returns the test of a condition on tokens. It tests facets, and systems without a code,
-// by the column marks of the candidate, and other tokens by ix_tok.
+// by the column marks of the candidate, and other tokens by their rows.
 func (c *compiler) testToken(n candidate, is store.TokenIs) string {
 	key := c.index.Hash.Param(n.typ, is.Param)
 	if is.Code == nil && is.System != nil {
@@ -241,7 +240,15 @@ func (c *compiler) testToken(n candidate, is store.TokenIs) string {
 	if is.Code != nil && c.index.Extractor.IsFacet(is.Param) {
 		return c.Arg(c.index.Hash.FacetMark(key, is)) + " = ANY(" + n.column("marks") + ")"
 	}
-	return exists("ix_tok x WHERE " + token(c.Statement, c.index.Hash, key, is) + " AND x.rid = " + n.rid)
+	return exists(c.earlier.Tokens() + " x WHERE " + token(c.Statement, c.index.Hash, c.tokenKeys(n.typ, is.Param), is) + " AND x.rid = " + n.rid)
+}
+
+// tokenKeys returns the keys under which the tokens of a parameter are stored.
+func (c *compiler) tokenKeys(typeName, param string) []int64 {
+	if c.earlier.AllTokens {
+		return []int64{c.index.Hash.Param(typeName, param)}
+	}
+	return c.index.Hash.Params(typeName, param, c.index.Extractor.Parts(typeName, param))
 }
 
 func (c *compiler) pair(typeName string, is store.PairIs) string {

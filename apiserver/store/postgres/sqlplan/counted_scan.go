@@ -9,9 +9,9 @@ import (
 )
 
 // isCountedInOrder reports whether the scan of a page is best for a count, too: each index entry is a
-// match, or only the access filter is tested.
+// match, or only the access filter is tested, or the index has what decides.
 func (p *planner) isCountedInOrder() bool {
-	return len(p.predicates) == 0 || p.scansMatches() && !p.hasAccessFilter(p.typeName)
+	return len(p.predicates) == 0 || p.scansMatches() && !p.hasAccessFilter(p.typeName) || p.isInPresent()
 }
 
 // countedScan returns the branch by scan of a count that tests at most p.maxCandidates candidates. If
@@ -53,7 +53,7 @@ func (p *planner) countedCandidates(guards []string) (driver string, ensured int
 	}
 	where := append([]string{"x.site = $1", "x.typ = " + p.Arg(p.typeName), "NOT x.deleted"}, guards...)
 	where = append(where, p.afterRid("x.rid")...)
-	if !p.hasWideTexts {
+	if !p.earlier.WideTexts {
 		if test := p.signatureTest(); test != "" {
 			where = append(where, test)
 		}

@@ -12,6 +12,7 @@ func TestCounts(t *testing.T) {
 	const bounded, intersected, excepted = "FROM scanned", " INTERSECT ", " EXCEPT "
 	limits := CountLimits{Matches: 1001, Candidates: 5000}
 	female, exactly := code("gender", "female"), store.TextIs{Param: "family", Match: store.Exactly, Text: "Smith"}
+	common := code("gender", "common")
 	for _, c := range []struct {
 		name         string
 		where        store.Condition
@@ -23,6 +24,10 @@ func TestCounts(t *testing.T) {
 		{name: "a code", where: code("identifier", "1"), limits: limits, without: []string{bounded}},
 		{name: "a prefix", where: smith, limits: limits, has: []string{bounded, "LIMIT 5000 + 1"}},
 		{name: "presence", where: store.Present{Param: "family"}, limits: limits, has: []string{bounded}},
+		{name: "a common code", where: common, without: []string{bounded, intersected, "few", "CROSS JOIN"}},
+		{name: "a common code, not exactly", where: common, limits: limits, without: []string{bounded, "few", "CROSS JOIN"}},
+		{name: "a common code, presence and absence", where: store.All{common, store.Present{Param: "phone"}, store.Not{Condition: store.Present{Param: "birthdate"}}}, without: []string{bounded, intersected, "few", "CROSS JOIN"}},
+		{name: "a common code and a list", where: store.All{common, smith}, has: []string{intersected, "x.present"}},
 		{name: "exact", where: store.Present{Param: "family"}, without: []string{bounded, intersected}},
 		{name: "two lists", where: store.All{smith, female}, has: []string{intersected}, without: []string{bounded, excepted}},
 		{name: "a list and the opposite of one", where: store.All{smith, store.Not{Condition: female}}, has: []string{excepted}, without: []string{intersected}},

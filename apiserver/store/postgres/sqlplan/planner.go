@@ -150,6 +150,9 @@ func (p *planner) branches() (string, error) {
 		if i == 0 && p.pathCount == 1 && path.isOrdered && p.order.ByCreation() {
 			break // because the scan costs no more than materializing the list
 		}
+		if path.isInPresent && p.scansPresent() {
+			continue // because the scan tests the condition where it would read the list
+		}
 		t, tried, err := p.materialize(path, p.maxListSize(i))
 		if err != nil {
 			return "", err
@@ -380,7 +383,7 @@ func (p *planner) byScan(guards []string) (string, error) {
 	if p.maxCandidates > 0 && !p.isCountedInOrder() {
 		return p.countedScan(guards)
 	}
-	if p.limit == "ALL" {
+	if p.limit == "ALL" && !p.isInPresent() {
 		if branch, err := p.countedIntersection(guards); err != nil || branch != "" {
 			return branch, err
 		}
@@ -425,7 +428,7 @@ func (p *planner) scanPath() (path *accessPath, predicate int) {
 // fullScan returns the branch that tests all records of the type. In the order of creation, it first
 // tests their signatures, if the predicates have some (scanSignatures).
 func (p *planner) fullScan(guards []string) (string, error) {
-	if p.order.ByCreation() && !p.hasWideTexts {
+	if p.order.ByCreation() && !p.earlier.WideTexts {
 		if test := p.signatureTest(); test != "" {
 			return p.scanSignatures(test, guards)
 		}

@@ -8,7 +8,7 @@ import (
 // presenceBit returns the bit of a parameter in the column present, or 0 if it has none. It has none as
 // long as earlier releases, which do not know the column, may write records.
 func (c *compiler) presenceBit(typeName, param string) int64 {
-	if c.hasWideTexts {
+	if c.earlier.WideTexts {
 		return 0
 	}
 	return indexrow.PresenceBit(c.index.Extractor.Ordinal(typeName, param))
@@ -29,7 +29,7 @@ func (c *compiler) testPresent(n candidate, param string) string {
 		return c.hasPresence(n.row, bit, true)
 	}
 	test := c.key(n.typ, param) + " = ANY(" + n.column("marks") + ")"
-	if c.hasWideTexts { // once ix_str is gone, marks lack parameters with a bit, and this statement fails
+	if c.earlier.WideTexts { // once ix_str is gone, marks lack parameters with a bit, and this statement fails
 		return "(" + test + " AND NOT EXISTS (SELECT FROM ix_str WHERE FALSE))"
 	}
 	return test
@@ -43,7 +43,7 @@ func (c *compiler) presencePath(typeName, param string, isPresent bool) *accessP
 	if bit == 0 || c.isRelated { // a list of related records has no limit, and most may be in it
 		return nil
 	}
-	return &accessPath{isExact: true, sizeClass: classPresence, list: func() (string, error) {
+	return &accessPath{isExact: true, isInPresent: true, sizeClass: classPresence, list: func() (string, error) {
 		return "SELECT x.rid FROM res x WHERE x.site = $1 AND x.typ = " + c.Arg(typeName) + " AND NOT x.deleted AND " + c.hasPresence("x", bit, isPresent), nil
 	}}
 }

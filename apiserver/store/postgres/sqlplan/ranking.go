@@ -5,7 +5,6 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/order"
-	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 )
 
 // ranking is the ORDER BY of a statement, with the joins and columns that it needs.
@@ -82,8 +81,8 @@ func (r *ranking) number(expression string, part store.Sort, last order.Rank) {
 func (c *compiler) valuesOf(part store.Sort) (table, column, zero string) {
 	switch {
 	case part.Field != store.SortText:
-	case c.hasWideTexts:
-		return indexrow.WideTexts, "val", "''"
+	case c.earlier.WideTexts:
+		return "ix_str", "val", "''"
 	default:
 		return "ix_text", "val", "''"
 	}
@@ -104,7 +103,7 @@ func rankColumns(part store.Sort, missing, value string, last order.Rank) (colum
 func (c *compiler) rankParam(r *ranking, part store.Sort, typeName, rid string, last order.Rank) {
 	k := c.name("k")
 	table, value, zero := c.valuesOf(part)
-	if part.Field == store.SortText && !c.hasWideTexts {
+	if part.Field == store.SortText && !c.earlier.WideTexts {
 		r.usesRow = true
 		r.lateral += " CROSS JOIN LATERAL (SELECT " + c.endText(typeName, part) + " AS val OFFSET 0) " + k
 	} else {

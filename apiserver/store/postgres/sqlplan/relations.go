@@ -84,7 +84,7 @@ func (c *compiler) resolveTypes(typeName string, condition store.RefersToID) ([]
 	if len(types) < 2 {
 		return types, nil
 	}
-	ask := &compiler{Statement: c.index.Statement(), ctx: c.ctx, index: c.index, hasWideTexts: c.hasWideTexts, access: c.access, local: c.local, referencePaths: c.referencePaths, resolved: c.resolved}
+	ask := &compiler{Statement: c.index.Statement(), ctx: c.ctx, index: c.index, earlier: c.earlier, access: c.access, local: c.local, referencePaths: c.referencePaths, resolved: c.resolved}
 	targets := make([]int64, len(types))
 	for i, target := range types {
 		targets[i] = c.index.Hash.Self(target, condition.ID)

@@ -17,9 +17,9 @@ func (s *Statement) equals(columnName string, values []int64) string {
 	return columnName + " = ANY(" + s.Arg(values) + "::int8[])"
 }
 
-// token returns the condition that a row of ix_tok, named x, meets a TokenIs.
-func token(s *Statement, hash indexrow.Hasher, key int64, is store.TokenIs) string {
-	where := "x.site = $1 AND x.key = " + s.Arg(key)
+// token returns the condition that a row of tokens, named x, with one of some keys meets a TokenIs.
+func token(s *Statement, hash indexrow.Hasher, keys []int64, is store.TokenIs) string {
+	where := "x.site = $1 AND " + s.equals("x.key", keys)
 	if is.Code != nil {
 		where += " AND x.code = " + s.Arg(hash.Code(*is.Code))
 	}

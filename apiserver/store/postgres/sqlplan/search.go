@@ -34,6 +34,7 @@ type Index struct {
 // Extractor is the part of store.Extractor on which plans depend.
 type Extractor interface {
 	IsFacet(param string) bool
+	CommonCodes(recordType string) []store.CommonCode
 	Ordinal(recordType, param string) int
 	Fold(original string) string
 	Parts(recordType, param string) []string
@@ -48,8 +49,8 @@ type Database interface {
 	// RecordCount returns the estimated number of records of a type. It returns infinity if the number
 	// is not known.
 	RecordCount(ctx context.Context, typeName string) float64
-	// HasWideTexts reports whether texts are searched in the table ix_str of earlier releases.
-	HasWideTexts() bool
+	// Earlier returns the tables of earlier releases that the database has. They are searched.
+	Earlier() indexrow.Earlier
 	// LongList returns the entry of a list in the cache of long lists. known reports whether the list
 	// is in the cache, because it was too long recently. isSlow reports whether the scan that replaced
 	// it was slow.
@@ -87,7 +88,7 @@ func (x *Index) bases(urls []string) []int64 {
 
 func (s *Search) compiler() *compiler {
 	return &compiler{
-		Statement: s.Index.Statement(), ctx: s.Context, index: s.Index, hasWideTexts: s.Index.Database.HasWideTexts(), access: s.Query.Access, local: s.Index.bases(s.Query.Bases), referencePaths: s.ReferencePaths, resolved: &s.resolved,
+		Statement: s.Index.Statement(), ctx: s.Context, index: s.Index, earlier: s.Index.Database.Earlier(), access: s.Query.Access, local: s.Index.bases(s.Query.Bases), referencePaths: s.ReferencePaths, resolved: &s.resolved,
 	}
 }
 
@@ -171,7 +172,7 @@ func (s *Search) Count(typeName string, limits CountLimits) (sql string, args []
 // with more than MaxConditions.
 func (s *Search) CountConditions(typeName string) int {
 	c := &compiler{index: s.Index, local: s.Index.bases(s.Query.Bases)}
-	return c.countConditions(s.Query.WhereOf(typeName))
+	return c.countConditions(typeName, s.Query.WhereOf(typeName))
 }
 
 // NeedsReferencePaths reports whether a condition or a reverse include does not specify the parameter

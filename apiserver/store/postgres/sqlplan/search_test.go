@@ -23,8 +23,7 @@ type database struct {
 	long    map[uint64]bool
 	numbers []int64
 	records float64
-	// hasWideTexts is set for a database of an earlier release.
-	hasWideTexts bool
+	earlier indexrow.Earlier
 }
 
 func (d *database) EntryCount(_ context.Context, key int64) float64 {
@@ -41,7 +40,7 @@ func (d *database) RecordCount(context.Context, string) float64 {
 	return d.records
 }
 
-func (d *database) HasWideTexts() bool { return d.hasWideTexts }
+func (d *database) Earlier() indexrow.Earlier { return d.earlier }
 
 func (d *database) LongList(key uint64) (isSlow, known bool) {
 	isSlow, known = d.long[key]
@@ -52,12 +51,22 @@ func (d *database) ReadNumbers(context.Context, string, []any) ([]int64, error) 
 	return d.numbers, nil
 }
 
-// extractor has the facet gender.
+// extractor has the facet gender with two common codes, and the union telecom.
 type extractor struct{}
 
-func (extractor) IsFacet(param string) bool     { return param == "gender" }
-func (extractor) Fold(original string) string   { return strings.ToLower(original) }
-func (extractor) Parts(string, string) []string { return nil }
+func (extractor) IsFacet(param string) bool   { return param == "gender" }
+func (extractor) Fold(original string) string { return strings.ToLower(original) }
+func (extractor) Parts(_, param string) []string {
+	if param != "telecom" {
+		return nil
+	}
+	return []string{"phone"}
+}
+
+func (extractor) CommonCodes(string) []store.CommonCode {
+	return []store.CommonCode{{Param: "gender", Token: store.Token{System: "s", Code: "common"}}, {Param: "gender", Token: store.Token{System: "s", Code: "usual"}}}
+}
+
 func (extractor) Ordinal(_, param string) int {
 	return slices.Index([]string{"birthdate", "phone"}, param)
 }
@@ -109,14 +118,22 @@ func TestPlans(t *testing.T) {
 	}{
 		{name: "all records", has: []string{"FROM res r WHERE"}, without: []string{"few", "ix_"}, isBounded: true},
 		{name: "an id", query: store.Query{Where: store.IDIn{"a"}}, has: []string{"few1"}, without: []string{"LIMIT $3) l"}},
-		{name: "a code is scanned, not listed", query: store.Query{Where: code("identifier", "1")}, has: []string{"ix_tok"}, without: []string{"few"}, isBounded: true},
+		{name: "a code is scanned, not listed", query: store.Query{Where: code("identifier", "1")}, has: []string{"ix_code"}, without: []string{"few"}, isBounded: true},
 		{name: "a prefix is listed or scanned", query: store.Query{Where: smith}, has: []string{"few1", "cardinality(rids) <", ">= $"}, lists: 1},
 		{name: "two conditions", query: store.Query{Where: store.All{smith, since90}}, has: []string{"few1", "some2", "few3"}, lists: 2},
 		{name: "at most four lists", query: store.Query{Where: store.All{smith, since90, code("identifier", "1"), code("other", "1"), code("another", "1")}}, without: []string{"few10"}, lists: maxMaterializedLists},
 		{name: "a facet filters index rows", query: store.Query{Where: store.All{smith, code("gender", "female")}}, has: []string{"x.facets &", "= ANY(r.marks)"}, lists: 2},
 		{name: "presence without a bit", query: store.Query{Where: store.Present{Param: "family"}}, has: []string{"= ANY(r.marks)"}, without: []string{"few", "ix_"}},
-		{name: "presence", query: store.Query{Where: store.Present{Param: "phone"}}, has: []string{"(x.present & $4) <> 0) l LIMIT", "NOT x.deleted AND (x.present & $7) <> 0 ORDER BY x.rid", "(r.present & $10) <> 0"}, without: []string{"ix_"}, lists: 1},
-		{name: "absence", query: store.Query{Where: store.Not{Condition: store.Present{Param: "phone"}}}, has: []string{"NOT x.deleted AND (x.present & $4) = 0) l LIMIT", "NOT x.deleted AND (x.present & $7) = 0 ORDER BY x.rid"}, without: []string{"ix_"}, lists: 1},
+		{name: "presence", query: store.Query{Where: store.Present{Param: "phone"}}, has: []string{"NOT x.deleted AND (x.present & $3) <> 0 ORDER BY x.rid", "(r.present & $6) <> 0"}, without: []string{"few", "ix_"}},
+		{name: "absence", query: store.Query{Where: store.Not{Condition: store.Present{Param: "phone"}}}, has: []string{"NOT x.deleted AND (x.present & $3) = 0 ORDER BY x.rid"}, without: []string{"few", "ix_"}},
+		{name: "a common code", query: store.Query{Where: code("gender", "common")}, has: []string{"NOT x.deleted AND CASE WHEN x.present < 0 THEN (x.present & $4) <> 0 ELSE (SELECT e.marks && "}, without: []string{"few", "ix_"}},
+		{name: "common codes", query: store.Query{Where: store.Any{code("gender", "common"), code("gender", "usual")}}, has: []string{"CASE WHEN x.present < 0 THEN (x.present & $4) <> 0", "r.marks && "}, without: []string{"few", "ix_"}},
+		{name: "a common code or another", query: store.Query{Where: store.Any{code("gender", "common"), code("gender", "female")}}, has: []string{"few1", "CASE WHEN x.present < 0", "ix_code x", "= ANY(r.marks)"}, lists: 1},
+		{name: "a common code in the order of a parameter", query: store.Query{Where: code("gender", "common"), Sort: lastName}, has: []string{"few1", "(x.facets & "}, lists: 1},
+		{name: "a common code and a list", query: store.Query{Where: store.All{code("gender", "common"), since90}}, has: []string{"few1", "few2 AS MATERIALIZED (SELECT COALESCE(array_agg(rid), '{}') AS rids FROM (SELECT rid FROM (SELECT x.rid FROM res x", "ix_date x"}, lists: 2},
+		{name: "not a common code", query: store.Query{Where: store.Not{Condition: code("gender", "common")}}, has: []string{"AND NOT (CASE WHEN x.present < 0"}, without: []string{"few", "ix_"}},
+		{name: "a code of a union", query: store.Query{Where: code("telecom", "1")}, has: []string{"SELECT DISTINCT x.rid FROM ((SELECT DISTINCT x.rid FROM ix_code x WHERE x.site = $1 AND x.key = $3 ", ") UNION ALL (SELECT DISTINCT x.rid FROM ix_code x "}, without: []string{"few"}, isBounded: true},
+		{name: "codes of a union", query: store.Query{Where: store.Any{code("telecom", "1"), code("telecom", "2")}}, has: []string{"ix_code x WHERE x.site = $1 AND x.key = ANY($"}, lists: 1},
 		{name: "presence in the order of a parameter", query: store.Query{Where: store.Present{Param: "phone"}, Sort: lastName}, has: []string{"few1", "(r.present & "}, lists: 1},
 		{name: "short lists are tested before all else", query: store.Query{Where: store.All{smith, since90, store.Not{Condition: code("identifier", "1")}}, Sort: lastName}, has: []string{"d.rid IN (SELECT rid FROM some2) ELSE TRUE END AND CASE WHEN (SELECT count(*) FROM some5)"}, lists: 2},
 		{name: "in the order of a parameter", query: store.Query{Sort: lastName}, has: []string{"FROM ix_text x", "(x.facets & $3) = $3", "ORDER BY d.val ASC", "AND NOT (r.vals LIKE"}},
@@ -186,7 +203,7 @@ func TestPartialPages(t *testing.T) {
 		{"one condition", store.Query{Where: smith}, "(SELECT NULL, NULL WHERE (SELECT cardinality(rids) FROM few1) >= $6)", true},
 		{"two conditions", store.Query{Where: both}, "few1", true},
 		{"in the order of a parameter", store.Query{Where: both, Sort: lastName}, "(SELECT NULL, NULL, NULL, NULL, NULL WHERE", true},
-		{"without a list", store.Query{Where: code("identifier", "1")}, "ix_tok", false},
+		{"without a list", store.Query{Where: code("identifier", "1")}, "ix_code", false},
 		{"a list that is always short", store.Query{Where: store.IDIn{"a"}}, "few1", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

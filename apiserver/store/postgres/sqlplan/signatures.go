@@ -45,21 +45,21 @@ func (c *compiler) signatures(typeName string, condition store.Condition) (all [
 }
 
 // signatureTest returns the test whether the index of signatures shows that a row of res, named x, may
-// meet all predicates: by its signature, and by the parameters that it has. It returns "" if there are
-// only facets. The test is false for tombstones: they have an empty signature, and are excluded where no
-// signature is tested.
+// meet all predicates: by its signature, and by the column present. It returns "" if there are only facets
+// that are no common codes. The test is false for tombstones: they have an empty signature, and are
+// excluded where only present is tested.
 func (p *planner) signatureTest() string {
 	var ofAll indexrow.Signature
 	var alternatives [][]indexrow.Signature
-	var tests []string
+	var inPresent []string
 	suffices := false
 	for _, part := range p.predicates {
-		if param, isPresent, ok := presenceOf(part.condition); ok {
-			if bit := p.presenceBit(p.typeName, param); bit != 0 {
-				tests, suffices = append(tests, "NOT x.deleted", p.hasPresence("x", bit, isPresent)), true
-			}
+		before := p.checkpoint()
+		if test, ok := p.testInPresent("x", p.typeName, part.condition); ok {
+			inPresent, suffices = append(inPresent, test), true
 			continue
 		}
+		p.restore(before)
 		all, ok := p.signatures(p.typeName, part.condition)
 		if !ok {
 			continue
@@ -76,6 +76,7 @@ func (p *planner) signatureTest() string {
 	if !suffices {
 		return ""
 	}
+	var tests []string
 	if ofAll != (indexrow.Signature{}) {
 		tests = append(tests, p.hasSignature("x", ofAll))
 	}
@@ -85,6 +86,9 @@ func (p *planner) signatureTest() string {
 			parts[i] = p.hasSignature("x", s)
 		}
 		tests = append(tests, "("+strings.Join(parts, " OR ")+")")
+	}
+	if len(inPresent) > 0 {
+		tests = append(append(tests, "NOT x.deleted"), inPresent...)
 	}
 	return strings.Join(tests, " AND ")
 }
@@ -102,10 +106,14 @@ func (c *compiler) hasSignature(row string, s indexrow.Signature) string {
 }
 
 // scanSignatures returns the branch that reads the records in the order of creation whose signature
-// passes a test (signatureTest). It tests signatures in the index, and the rest on the row.
+// passes a test (signatureTest). It tests signatures in the index, and the rest on the row. If the column
+// present decides all, and only rids are wanted, it reads no rows.
 func (p *planner) scanSignatures(test string, guards []string) (string, error) {
 	where := append([]string{"x.site = $1", "x.typ = " + p.Arg(p.typeName)}, guards...)
 	where = append(append(where, p.afterRid("x.rid")...), test)
+	if p.onlyRid && p.isInPresent() {
+		return "(SELECT x.rid FROM res x" + whereAll(where) + " ORDER BY x.rid " + p.direction() + " LIMIT " + p.limit + ")", nil
+	}
 	driver := "(SELECT x.rid FROM res x" + whereAll(where) + " ORDER BY x.rid " + p.direction() + ") d" + p.rowOf()
 	ofRid, ofRow, err := p.tests("r.rid", -1, nil)
 	if err != nil {

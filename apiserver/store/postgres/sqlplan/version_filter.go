@@ -47,7 +47,7 @@ type Tests struct{ c *compiler }
 
 // Tests returns a Tests for a statement. bases are the hashes of the site's own base URLs.
 func (x *Index) Tests(ctx context.Context, st *Statement, bases []int64) Tests {
-	return Tests{&compiler{Statement: st, ctx: ctx, index: x, hasWideTexts: x.Database.HasWideTexts(), local: bases, resolved: &resolvedTypes{}}}
+	return Tests{&compiler{Statement: st, ctx: ctx, index: x, earlier: x.Database.Earlier(), local: bases, resolved: &resolvedTypes{}}}
 }
 
 // Of returns the SQL of a condition on a row of res whose record type is typeName. row is the alias of

@@ -22,19 +22,22 @@ type auditLog struct{ *Store }
 // checkViolation is the SQLSTATE of a row that belongs to no partition.
 const checkViolation = "23514"
 
-// Append implements audit.Storage. One INSERT stores all entries, except those that are stored
-// already. If the partition of a day is missing, Append creates the partitions of all days of the
-// entries and repeats the INSERT.
+// Append implements audit.Storage. One INSERT stores all entries. If the partition of a day is missing,
+// Append creates the partitions of all days of the entries and repeats the INSERT. If some entries are
+// stored already, it repeats the INSERT without them.
 func (s auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
 	rows := s.newRows(entries)
-	err := s.insert(ctx, rows)
+	err := s.insert(ctx, rows, "")
 	if hasCode(err, checkViolation) {
 		for _, day := range daysOf(entries) {
 			if err := s.makePartition(ctx, day); err != nil {
 				return err
 			}
 		}
-		err = s.insert(ctx, rows)
+		err = s.insert(ctx, rows, "")
+	}
+	if hasCode(err, uniqueViolation) {
+		err = s.insert(ctx, rows, " ON CONFLICT DO NOTHING") // which costs more
 	}
 	return storeError("append to the audit log", err)
 }
@@ -58,6 +61,7 @@ func (s auditLog) newRows(entries []*audit.Entry) *auditRows {
 		at: make([]int64, n), id: make([]int64, n), records: make([]string, n), caller: make([]string, n), action: make([]string, n),
 		outcome: make([]int16, n), interactions: make([]string, n), entry: make([][]byte, n),
 	}
+	packer := entryPacker{plain: s.earlier().AllTokens}
 	size := 0
 	for _, e := range entries {
 		size += e.SizeHint()
@@ -66,7 +70,7 @@ func (s auditLog) newRows(entries []*audit.Entry) *auditRows {
 	var records []byte
 	for i, e := range entries {
 		start := len(texts)
-		texts = e.AppendJSON(texts)
+		texts = packer.append(texts, e)
 		records = s.appendHashes(records[:0], e.Records)
 		r.at[i], r.id[i], r.records[i] = e.Time.UnixMicro(), e.ID, string(records)
 		r.caller[i], r.action[i], r.outcome[i] = e.Caller, string(e.Action), int16(e.Outcome()) //nolint:gosec // at most 12
@@ -89,13 +93,12 @@ func (s auditLog) appendHashes(text []byte, records audit.Records) []byte {
 	return text
 }
 
-func (s auditLog) insert(ctx context.Context, r *auditRows) error {
+func (s auditLog) insert(ctx context.Context, r *auditRows, onConflict string) error {
 	const sql = `INSERT INTO audit (site, at, id, records, caller, action, outcome, interaction, entry)
 		SELECT $1, e.at, e.id, NULLIF(e.records, '')::int8[], e.caller, e.action, e.outcome, e.interaction, e.entry
 		FROM unnest($2::int8[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::int2[], $8::text[], $9::bytea[])
-			AS e (at, id, records, caller, action, outcome, interaction, entry)
-		ON CONFLICT DO NOTHING`
-	_, err := s.pool.Exec(ctx, sql, s.site, r.at, r.id, r.records, r.caller, r.action, r.outcome, r.interactions, r.entry)
+			AS e (at, id, records, caller, action, outcome, interaction, entry)`
+	_, err := s.pool.Exec(ctx, sql+onConflict, s.site, r.at, r.id, r.records, r.caller, r.action, r.outcome, r.interactions, r.entry)
 	return err
 }
 
@@ -149,7 +152,7 @@ func (s auditLog) search(ctx context.Context, query audit.Query) ([]audit.Entry,
 			if err := row.Scan(&text); err != nil {
 				return audit.Entry{}, err
 			}
-			return audit.Parse(text)
+			return parseEntry(text)
 		})
 		return err
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
@@ -84,6 +85,21 @@ func TestUpgradeOfTokens(t *testing.T) {
 		t.Errorf("%d tokens that the earlier release finds, want 12", n)
 	}
 	findTokens(t, "during the upgrade", site)
+	var entries []audit.Entry
+	appendEntry := func(asJSON bool) {
+		t.Helper()
+		entries = append(entries, audit.Entry{Time: time.Now().UTC().Truncate(time.Microsecond), ID: int64(len(entries) + 1), Site: "oak", Caller: "vet", Subject: audit.User, API: "fhir", Interaction: "create", Action: audit.Create, Method: "POST", Type: patient, Status: 201, Records: patient + "/m1"})
+		must(t, site.Audit().Append(t.Context(), []*audit.Entry{&entries[len(entries)-1]}))
+		if n := count(fmt.Sprintf(`SELECT count(*) FROM audit WHERE id = %d AND (get_byte(entry, 0) = ascii('{')) = %t`, len(entries), asJSON)); n != 1 {
+			t.Errorf("is entry %d of the audit log stored as JSON: %t, want %t", len(entries), !asJSON, asJSON)
+		}
+		found, err := site.Audit().Search(t.Context(), audit.Query{Entity: patient + "/m1", Count: 10})
+		slices.Reverse(found) // the newest comes first
+		if diff := cmp.Diff(entries, found); err != nil || diff != "" {
+			t.Errorf("%v, entries of the audit log (-want +got):\n%s", err, diff)
+		}
+	}
+	appendEntry(true) // the earlier release reads it
 	const asEarlier = `UPDATE res SET present = present & ((1::int8 << 58) - 1)`
 	execute(t, pool, asEarlier)
 	findTokens(t, "after writes of the earlier release", site)
@@ -117,6 +133,7 @@ func TestUpgradeOfTokens(t *testing.T) {
 	for _, s := range []*postgres.Store{site, stale} {
 		findTokens(t, "after the upgrade", s)
 	}
+	appendEntry(false)
 	// An update and a deletion remove the rows that the earlier release needed, too.
 	writeAll(t, stale, gendered("f2", "male"), gendered("f2", "female"), store.Op{Kind: store.Delete, Key: store.Key{Type: patient, ID: "m1"}}, gendered("m1", "male"))
 	findTokens(t, "after further writes", site)

@@ -20,14 +20,14 @@ var facets = []string{"active", "deceased", "gender"}
 func CommonCodes(recordType string) []store.CommonCode { return commonCodes[recordType] }
 
 var commonCodes = func() map[string][]store.CommonCode {
+	common := func(param, system, code string) store.CommonCode {
+		return store.CommonCode{Param: param, Token: store.Token{System: system, Code: code}}
+	}
 	const genders = "http://hl7.org/fhir/administrative-gender"
 	all := map[string][]store.CommonCode{}
 	for _, typ := range r4.Types {
 		for _, c := range []store.CommonCode{
-			{Param: "active", Token: store.Token{System: specialValues, Code: "true"}},
-			{Param: "deceased", Token: store.Token{System: specialValues, Code: "false"}},
-			{Param: "gender", Token: store.Token{System: genders, Code: "female"}},
-			{Param: "gender", Token: store.Token{System: genders, Code: "male"}},
+			common("active", specialValues, "true"), common("deceased", specialValues, "false"), common("gender", genders, "female"), common("gender", genders, "male"),
 		} {
 			if Ordinal(typ.Name, c.Param) >= 0 {
 				all[typ.Name] = append(all[typ.Name], c)

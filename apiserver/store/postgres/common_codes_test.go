@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -122,10 +121,7 @@ func TestUpgradeOfTokens(t *testing.T) {
 	renew(postgres.Waiting) // for the server of the earlier release
 	_, err = earlier.Exec(t.Context(), asEarlier+` WHERE id = 'm1'`)
 	must(t, err)
-	must(t, earlier.Close(context.WithoutCancel(t.Context())))
-	for count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'paddock-2'`) > 0 {
-		time.Sleep(10 * time.Millisecond) // Postgres ends a session after its connection
-	}
+	endSession(t, pool, earlier)
 	renew(postgres.Current)
 	if level := count(`SELECT oldest_server FROM requirement`); level != schema.Server {
 		t.Errorf("servers of level %d may use the database, want %d", level, schema.Server)

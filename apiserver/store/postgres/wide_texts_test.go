@@ -49,6 +49,17 @@ func upgradedFrom(t *testing.T, siteKey string, version int32) *pgxpool.Pool {
 	return pool
 }
 
+// endSession closes the connection of a server of an earlier release, and waits until Postgres has ended
+// its session, which happens after the connection is closed.
+func endSession(t *testing.T, pool *pgxpool.Pool, earlier *pgx.Conn) {
+	t.Helper()
+	pid := earlier.PgConn().PID()
+	must(t, earlier.Close(t.Context()))
+	for isThere := true; isThere; time.Sleep(10 * time.Millisecond) {
+		must(t, pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)`, int32(pid)).Scan(&isThere))
+	}
+}
+
 // execute runs statements, as another release would.
 func execute(t *testing.T, pool *pgxpool.Pool, sql string) {
 	t.Helper()
@@ -160,10 +171,7 @@ func TestUpgradeOfTexts(t *testing.T) {
 	}
 	renew(postgres.Waiting)
 	stale := open(t, pool, key, postgres.Options{})
-	must(t, earlier.Close(t.Context()))
-	for count(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'paddock'`) > 0 {
-		time.Sleep(10 * time.Millisecond) // Postgres ends a session after its connection
-	}
+	endSession(t, pool, earlier)
 	renew(postgres.Waiting) // a rollback is possible
 	execute(t, pool, `UPDATE requirement SET texts_until = now()`)
 	// An earlier release that is in use again writes, and erases a site.

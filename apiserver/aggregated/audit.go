@@ -72,7 +72,12 @@ func note(ctx context.Context, sites Sites, info *request.RequestInfo) {
 		key.ID = info.Name
 	}
 	recorder.Interaction(info.Verb, audit.ActionOf(info.Verb), key)
+	recorder.Statuses(writeStatuses)
 }
+
+// writeStatuses are the statuses of the responses to writes of a record. Kubernetes API concepts, "HTTP
+// verbs".
+var writeStatuses = map[store.Outcome]int{store.Created: http.StatusCreated, store.Updated: http.StatusOK, store.Removed: http.StatusOK}
 
 // noting is an authorizer that sets the caller of a request in its audit entry.
 type noting struct{ authorizer.Authorizer }

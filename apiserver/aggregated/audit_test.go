@@ -25,9 +25,9 @@ type auditEvent struct {
 	}
 }
 
-// accesses are the entries of a record through kube-apiserver: api, verb, action and outcome, oldest
+// accesses are the entries of a record in the log of a facade: api, verb, action and outcome, oldest
 // first.
-func accesses(ctx SpecContext, query string) []string {
+func accesses(ctx SpecContext, facade, query string) []string {
 	GinkgoHelper()
 	answer := ask(ctx, facade+"/fhir/AuditEvent?_count=1000&"+query, "application/fhir+json")
 	Expect(answer.status).To(Equal(http.StatusOK), string(answer.body))
@@ -63,7 +63,7 @@ var _ = Describe("The audit log", func() {
 		must(ctx, "delete", "patients.r4.fhir.paddock.health", "audited", "-n", "demo")
 		refused(ctx, "get", "patients.r4.fhir.paddock.health", "audited-ghost", "-n", "demo")
 		Eventually(func() []string {
-			return accesses(ctx, "entity=Patient/audited&subtype=create,get,list,patch,read,delete")
+			return accesses(ctx, facade, "entity=Patient/audited&subtype=create,get,list,patch,read,delete")
 		}).
 			WithContext(ctx).Should(Equal([]string{
 			"kubernetes get R 4", "kubernetes create C 0", "kubernetes get R 0",
@@ -73,7 +73,7 @@ var _ = Describe("The audit log", func() {
 			"kubernetes delete D 0", "kubernetes get R 4", // kubectl waits until it is gone
 		}))
 		// This entry may be stored in a later batch.
-		Eventually(func() []string { return accesses(ctx, "entity=Patient/audited-ghost") }).WithContext(ctx).
+		Eventually(func() []string { return accesses(ctx, facade, "entity=Patient/audited-ghost") }).WithContext(ctx).
 			Should(Equal([]string{"kubernetes get R 4"}))
 		By("and nothing of what was sent")
 		misshapen := strings.ReplaceAll(manifest, `[{"family":"SeededKubectlBody"}]`, `"SeededKubectlShape"`)
@@ -105,7 +105,7 @@ var _ = Describe("The audit log", func() {
 		Eventually(func() string { // kube-apiserver refuses with a Status until it has the RoleBinding
 			return string(visit(ctx, "at-the-door", http.MethodGet, facade+"/fhir/Patient/rex", "", "").body)
 		}).WithContext(ctx).Should(ContainSubstring("OperationOutcome"))
-		Eventually(func() []string { return accesses(ctx, "agent=at-the-door") }).WithContext(ctx).
+		Eventually(func() []string { return accesses(ctx, facade, "agent=at-the-door") }).WithContext(ctx).
 			Should(ContainElement("fhir read R 4"))
 	}, NodeTimeout(time.Minute))
 })

@@ -177,6 +177,16 @@ var _ = Describe("A write in Postgres", Ordered, func() {
 	ownerSpecs(at)
 	referenceSpecs(at)
 	manySpecs(at)
+
+	It("has one entry in the audit log", func(ctx SpecContext) {
+		at.kubectl(ctx, "create", "-f", file(manifest("name: audited", "{active: true}")))
+		at.kubectl(ctx, "patch", "patient", "audited", "--type=merge", "-p", `{"spec":{"gender":"male"}}`)
+		at.kubectl(ctx, "label", "patient", "audited", "ward=b")
+		at.kubectl(ctx, "delete", "patient", "audited")
+		Expect(accesses(ctx, group+"/namespaces/demo-postgres/facades/demo-postgres", "entity=Patient/audited&subtype=create,patch,delete")).To(Equal([]string{
+			"kubernetes create C 0", "kubernetes patch U 0", "kubernetes patch U 0", "kubernetes delete D 0",
+		}))
+	})
 })
 
 func writeSpecs(at *tenant) {

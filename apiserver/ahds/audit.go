@@ -2,6 +2,7 @@ package ahds
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -10,6 +11,11 @@ import (
 	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
+
+// writeStatuses are the statuses of the responses to a create, an update, a patch and a delete of a record.
+var writeStatuses = map[store.Outcome]int{
+	store.Unchanged: http.StatusOK, store.Created: http.StatusCreated, store.Updated: http.StatusOK, store.Removed: http.StatusNoContent,
+}
 
 // auditOperation records the operation of the request in the audit log. The type of a record is
 // that in the store, and the type of another object is the name of its resource. The name of a
@@ -23,9 +29,11 @@ func (r *request) auditOperation(what operation) {
 	if what.resource == eventResource {
 		key.Type = event.Type
 	}
+	recorder := audit.From(r.Context())
 	for _, k := range kinds() {
 		if k.resource == what.resource {
 			key.Type = k.recordType
+			recorder.Statuses(writeStatuses)
 		}
 	}
 	if schema.IsUUID(r.id) {
@@ -35,7 +43,6 @@ func (r *request) auditOperation(what operation) {
 	if what.streams {
 		name, action = "stream "+subresource, audit.Read
 	}
-	recorder := audit.From(r.Context())
 	recorder.Interaction(name, action, key)
 	if what.verb == "" || what.resource == siteResource {
 		recorder.Skip() // these operations show no records, and clients poll the state of the site

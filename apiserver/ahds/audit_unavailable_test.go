@@ -3,8 +3,10 @@ package ahds_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +31,23 @@ func (f *fullLog) Append(ctx context.Context, entries []*audit.Entry) error {
 		return errors.New("full for the test")
 	}
 	return f.Storage.Append(ctx, entries)
+}
+
+// appended counts the entries of writes that the log appends. The engine stores the others with the writes.
+type appended struct {
+	audit.Storage
+	writes atomic.Int64
+}
+
+func (*appended) StoresWithWrites() {}
+
+func (a *appended) Append(ctx context.Context, entries []*audit.Entry) error {
+	for _, e := range entries {
+		if e.Action != audit.Read && e.Action != audit.Execute {
+			a.writes.Add(1)
+		}
+	}
+	return a.Storage.Append(ctx, entries)
 }
 
 // audited returns the site at a server that records its requests in an audit log.
@@ -86,5 +105,50 @@ var _ = Describe("A site whose audit log cannot be written", func() {
 			Expect(slot).To(HaveKeyWithValue("isBooked", false))
 			Expect(slot).NotTo(HaveKeyWithValue("notes", "x"))
 		})
+	})
+})
+
+var _ = Describe("The entry of a write in the audit log", func() {
+	It("comes from the write itself, in Postgres", func(ctx SpecContext) {
+		s := newSite(ctx, "Postgres")
+		log := s.stores[0].(interface{ Audit() audit.Storage }).Audit()
+		storage := &appended{Storage: log}
+		s = s.audited(storage)
+		id := s.do("POST", slotPath, slotBody(9)).created(slotID)
+		before := storage.writes.Load() // 1 if there was no partition of today
+		made := s.do("POST", slotPath, slotBody(12))
+		second := made.created(slotID)
+		for _, each := range []struct {
+			method, path, body string
+			status             int
+		}{
+			{"PATCH", id, `{"notes":"x"}`, http.StatusOK}, {"POST", id + "/book", "{}", http.StatusOK}, {"POST", id + "/release", "", http.StatusOK},
+			{"POST", id + "/hold", `{"ttlSeconds":60}`, http.StatusOK}, {"PUT", second, strings.Replace(made.body, `"isActive":true`, `"isActive":false`, 1), http.StatusOK}, {"DELETE", second, "", http.StatusNoContent},
+		} {
+			a := s.do(each.method, slotPath+"/"+each.path, each.body)
+			Expect(a.status).To(Equal(each.status), "%s %s: %s", each.method, each.path, a.body)
+		}
+		Expect(storage.writes.Load()).To(Equal(before))
+		entries, err := log.Search(ctx, audit.Query{Count: 100})
+		Expect(err).NotTo(HaveOccurred())
+		var got []string
+		for _, e := range entries {
+			got = append([]string{fmt.Sprintf("%s %s %d", e.Interaction, e.Records, e.Status)}, got...)
+		}
+		first, last := "AvailabilitySlot/"+id, "AvailabilitySlot/"+second
+		Expect(got).To(Equal([]string{
+			"create " + first + " 201", "create " + last + " 201", "patch " + first + " 200", "update " + first + " 200", "update " + first + " 200",
+			"update " + first + " 200", "update " + last + " 200", "delete " + last + " 204",
+		}))
+	})
+
+	It("is one for all slots that are generated", func(ctx SpecContext) {
+		s := newSite(ctx, "Postgres")
+		log := s.stores[0].(interface{ Audit() audit.Storage }).Audit()
+		s = s.audited(log)
+		Expect(s.do("POST", generatePath, weekOf()).status).To(Equal(http.StatusOK))
+		entries, err := log.Search(ctx, audit.Query{Count: 100})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(entries).To(HaveLen(1))
 	})
 })

@@ -210,7 +210,7 @@ func (h *handler) runEntry(r *request, e batchEntry) batchResult {
 	switch e.action {
 	case "create":
 		rec, outcome, err := h.createFrom(entry, slots, e.slot, e.key)
-		return batchResult{statusOf(outcome), &rec, inSlot(err)}
+		return batchResult{writeStatuses[outcome], &rec, inSlot(err)}
 	case "replace":
 		rec, err := h.replaceWith(entry, slots, e.slot, e.key)
 		return batchResult{http.StatusOK, &rec, inSlot(err)}

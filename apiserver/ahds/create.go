@@ -33,15 +33,7 @@ func (h *handler) create(w http.ResponseWriter, r *request, k *kind) error {
 		return err
 	}
 	w.Header().Set("Location", r.site.BaseURL+"/"+k.segment+"/"+rec.Key.ID)
-	return h.respondRecord(w, r, statusOf(outcome), k, rec)
-}
-
-// statusOf returns the status of a create.
-func statusOf(outcome store.Outcome) int {
-	if outcome == store.Unchanged {
-		return http.StatusOK
-	}
-	return http.StatusCreated
+	return h.respondRecord(w, r, writeStatuses[outcome], k, rec)
 }
 
 // createFrom creates a record from the object that a client sent. Errors: fielderror.Errors, those

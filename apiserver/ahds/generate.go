@@ -12,6 +12,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/list"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -47,6 +48,7 @@ func (h *handler) generateSlots(w http.ResponseWriter, r *request) error {
 	if len(made) > maxGenerated {
 		return fielderror.Errors{{At: "/to", Code: fielderror.CodeOutOfRange, Detail: "the opening hours have more than " + strconv.Itoa(maxGenerated) + " slots until this date; send an earlier date, and the days after it in another request"}}
 	}
+	audit.From(r.Context()).Statuses(nil) // there is a Write for each slot, but one entry for all
 	created := 0
 	items := []byte{'['}
 	for i, each := range made {

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -48,7 +47,7 @@ func (a *Auditor) Handler(api string, next http.Handler, fail Fail) http.Handler
 			recorder = newRecorder(r)
 			r = r.WithContext(recorder.with(r.Context()))
 		}
-		recorder.begin(api, r.Method)
+		recorder.begin(api, r.Method, w.Header(), a.Now)
 		answer := &answer{ResponseWriter: w, auditor: a, recorder: recorder, request: r, fail: fail}
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -73,10 +72,11 @@ func newRecorder(r *http.Request) *Recorder {
 	return recorder
 }
 
-// begin sets the API and the method of the request.
-func (r *Recorder) begin(api, method string) {
+// begin sets the API and the method of the request, the header of its response, and the clock.
+func (r *Recorder) begin(api, method string, header http.Header, now func() time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.header, r.now = header, now
 	r.entry.API = api
 	r.entry.Method = knownMethod(method)
 }
@@ -158,13 +158,16 @@ func (a *answer) Flush() {
 // Errors: ErrUnavailable, ErrWritten.
 func (a *answer) commit(status int) error {
 	r := a.recorder
-	header := a.Header()
-	r.identify(cmp.Or(header.Get("X-Request-Id"), header.Get("Audit-Id")), header.Get("X-Correlation-Id"))
+	r.identify(requestIDs(a.Header()))
 	entries, durable := r.finish(status, a.auditor.Now())
 	if len(entries) == 0 {
 		return nil
 	}
+	isStored := r.isStored(entries)
 	a.auditor.Lines.add(entries)
+	if isStored {
+		return nil
+	}
 	log, wrote, concealed := r.stored()
 	if log == nil {
 		return nil
@@ -191,9 +194,6 @@ func (a *answer) commit(status int) error {
 func (r *Recorder) identify(id, correlation string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if correlation == id {
-		correlation = ""
-	}
 	r.entry.Request, r.entry.Correlation = id, correlation
 	for _, part := range r.parts {
 		part.entry.Request, part.entry.Correlation = id, correlation

@@ -99,6 +99,18 @@ func (l *Log) Move(storage Storage) {
 	l.flush()
 }
 
+// storesWithWrites reports whether the storage is a WithWrites, and the last attempt to store entries
+// succeeded.
+func (l *Log) storesWithWrites() bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, stores := l.storage.(WithWrites)
+	return stores && l.failed == nil
+}
+
 func (l *Log) namesParameters() bool { return l.settings.Load().Parameters }
 
 // Close stores the pending entries and ends the log. Pending entries are lost if an attempt to store

@@ -57,6 +57,9 @@ func (o observed) Write(ctx context.Context, ops []store.Op) ([]store.Result, er
 	if err := recorder.Ready(); err != nil {
 		return nil, err
 	}
+	if len(ops) == 1 {
+		ctx = recorder.withWriteEntry(ctx)
+	}
 	results, err := o.Restricted.Write(ctx, ops)
 	// The keys of a failed write are recorded, too: it may have happened, and its error may reveal
 	// whether a record exists.

@@ -40,6 +40,12 @@ type Recorder struct {
 	// parts are the Recorders of a Bundle's entries.
 	parts []*Recorder
 	done  bool
+	// statuses are those of Statuses, header is that of the response, and now the Auditor's. storedEntry
+	// is the entry that was stored with the write of the request, or nil.
+	statuses    map[store.Outcome]int
+	header      http.Header
+	now         func() time.Time
+	storedEntry *Entry
 }
 
 type recorderKey struct{}
@@ -113,6 +119,17 @@ func (r *Recorder) Interaction(name string, action Action, key store.Key) {
 	if key.ID != "" {
 		r.entry.Records = Records(key.Type + "/" + key.ID)
 	}
+}
+
+// Statuses sets the status of the response for each outcome of a request that writes one record. An
+// engine may then store the entry with the write (WriteEntry).
+func (r *Recorder) Statuses(statuses map[store.Outcome]int) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.statuses = statuses
 }
 
 // Skip keeps the request out of the log, unless the request is denied or Interaction is called later.
@@ -307,10 +324,14 @@ func isDenial(status int) bool {
 // records returns the records of the entry, each once: that of the path, and those written or, if
 // there are none, those read.
 func (r *Recorder) records() Records {
-	list := &r.written
-	if list.n == 0 {
-		list = &r.read
+	if r.written.n == 0 {
+		return r.recordsWith(&r.read)
 	}
+	return r.recordsWith(&r.written)
+}
+
+// recordsWith returns the record of the path and those of a list, each once.
+func (r *Recorder) recordsWith(list *recordList) Records {
 	records := list.records()
 	switch {
 	case r.entry.Records == "" && (list.n < 2 || !list.repeats):

@@ -71,7 +71,7 @@ func BenchmarkRequest(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				recorder := newRecorder(r)
-				recorder.begin("fhir", http.MethodGet)
+				recorder.begin("fhir", http.MethodGet, nil, nil)
 				recorder.At(Sink{ID: "oak"})
 				recorder.Caller(caller)
 				recorder.Interaction("search-type", Execute, store.Key{Type: "Patient"})

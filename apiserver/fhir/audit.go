@@ -28,6 +28,11 @@ const (
 	interactionPurge        = "purge"
 )
 
+// writeStatuses are the statuses of the responses to a create, an update, a patch and a delete.
+var writeStatuses = map[store.Outcome]int{
+	store.Unchanged: http.StatusOK, store.Created: http.StatusCreated, store.Updated: http.StatusOK, store.Removed: http.StatusOK,
+}
+
 // recordInteraction adds the interaction, its action, its record and the owner of its compartment
 // to the audit entry of the request. A request for a public interaction has no audit entry, unless it
 // is denied.
@@ -39,6 +44,9 @@ func (r *request) recordInteraction(matched interaction) {
 		key = r.key()
 	}
 	recorder.Interaction(name, action, key)
+	if name != interactionPurge {
+		recorder.Statuses(writeStatuses)
+	}
 	if r.compartment != nil {
 		recorder.AddRead(store.Key{Type: r.compartment.Type, ID: r.compartment.ID})
 	}

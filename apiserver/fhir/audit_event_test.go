@@ -42,22 +42,40 @@ func (b *breakable) Append(ctx context.Context, entries []*audit.Entry) error {
 	return b.Storage.Append(ctx, entries)
 }
 
+func (b *breakable) wrap(storage audit.Storage) audit.Storage {
+	b.Storage = storage
+	return b
+}
+
+// breakableAppend is a breakable storage that only fails to append: the engine stores the entries of writes.
+type breakableAppend struct{ *breakable }
+
+func (breakableAppend) StoresWithWrites() {}
+
+func (b breakableAppend) wrap(storage audit.Storage) audit.Storage {
+	b.Storage = storage
+	return b
+}
+
 // audited is a site whose requests are recorded, at a server of its own.
 type audited struct {
 	site
-	storage *breakable
-	log     *audit.Log
+	log *audit.Log
 }
 
-// newAudited serves one site. A request without X-Caller has no token.
-func newAudited(ctx context.Context, open func(context.Context, ...func(*fhir.Endpoint)) site, settings audit.Settings) audited {
+// newAudited serves one site. A request without X-Caller has no token. wrap returns the storage of the log for
+// that of the engine.
+func newAudited(ctx context.Context, open func(context.Context, ...func(*fhir.Endpoint)) site, settings audit.Settings, wrap ...func(audit.Storage) audit.Storage) audited {
 	GinkgoHelper()
 	var served fhir.Endpoint
 	made := open(ctx, func(s *fhir.Endpoint) { served = *s })
-	a := audited{site: made, storage: &breakable{Storage: storageOf(made)}}
-	a.log = audit.NewLog("test", a.storage, settings)
+	storage := storageOf(made)
+	for _, wrap := range wrap {
+		storage = wrap(storage)
+	}
+	a := audited{made, audit.NewLog("test", storage, settings)}
 	DeferCleanup(func(ctx context.Context) { a.log.Close(ctx) })
-	served.Store, served.AuditLog = audit.Observe(served.Store), a.storage
+	served.Store, served.AuditLog = audit.Observe(served.Store), storage
 	handler, err := fhir.New(fhir.Config{
 		Admit: func(r *http.Request, siteID string) (fhir.Endpoint, access.Caller, error) {
 			if siteID != served.ID {
@@ -199,6 +217,42 @@ var _ = Describe("The audit log", func() {
 		})
 	}
 
+	It("has the entry of a write from the write itself, in Postgres", func(ctx context.Context) {
+		vet := with("X-Caller", "vet")
+		storage := breakableAppend{&breakable{}}
+		a := newAudited(ctx, newPostgresSite, audit.Settings{}, storage.wrap)
+		Expect(a.do("PUT", "/patient/first", luna, vet).status).To(Equal(http.StatusCreated)) // makes the partition of today
+		storage.broken.Store(true)
+		const chip = "identifier=urn:chip|1"
+		var want []string
+		for _, each := range []struct {
+			method, path, body string
+			option             option
+			status             int
+			entry              string
+		}{
+			{"PUT", "/patient/Rex", luna, vet, http.StatusCreated, "update U 0 Patient/Rex"},
+			{"PUT", "/patient/rex", `{"resourceType":"Patient","id":"Rex"}`, vet, http.StatusOK, "update U 0 Patient/rex"},
+			{"PATCH", "/patient/rex", `[{"op":"add","path":"/active","value":true}]`, with("Content-Type", "application/json-patch+json"), http.StatusOK, "patch U 0 Patient/rex"},
+			{"POST", "/patient", luna, vet, http.StatusCreated, "create C 0 Patient/"},
+			{"POST", "/patient", `{"resourceType":"Patient","identifier":[{"system":"urn:chip","value":"1"}]}`, with("If-None-Exist", chip), http.StatusCreated, "create C 0 Patient/"},
+			{"PUT", "/patient?" + chip, `{"resourceType":"Patient","active":true,"identifier":[{"system":"urn:chip","value":"1"}]}`, vet, http.StatusOK, "update U 0 Patient/"},
+			{"DELETE", "/patient?" + chip, "", vet, http.StatusOK, "delete D 0 Patient/"},
+			{"DELETE", "/patient/rex", "", vet, http.StatusOK, "delete D 0 Patient/rex"},
+			{"PUT", "/patient/rex", luna, vet, http.StatusCreated, "update U 0 Patient/rex"},
+		} {
+			answer := a.do(each.method, each.path, each.body, vet, each.option)
+			Expect(answer.status).To(Equal(each.status), "%s %s: %s", each.method, each.path, answer.body)
+			want = append([]string{"vet " + each.entry}, want...)
+		}
+		storage.broken.Store(false)
+		events := a.events("agent=vet")
+		Expect(events).To(HaveLen(len(want) + 1))
+		for i, entry := range want {
+			Expect(events[i]).To(HavePrefix(entry))
+		}
+	})
+
 	It("has each entry of a transaction once, in Postgres", func(ctx context.Context) {
 		a := newAudited(ctx, newPostgresSite, audit.Settings{})
 		made := a.do("POST", "", bundleOf("transaction", asks("PUT", "Patient/rex", `{"resourceType":"Patient","id":"rex"}`), asks("POST", "Patient", luna)), with("X-Caller", "vet"))
@@ -276,9 +330,10 @@ var _ = Describe("The audit log", func() {
 	for name, open := range auditEngines {
 		It("stops a site that it cannot be written for, unless that continues, in "+name, func(ctx context.Context) {
 			vet := with("X-Caller", "vet")
-			a := newAudited(ctx, open, audit.Settings{})
+			storage := &breakable{}
+			a := newAudited(ctx, open, audit.Settings{}, storage.wrap)
 			Expect(a.do("PUT", "/patient/rex", luna, vet).status).To(Equal(http.StatusCreated))
-			a.storage.broken.Store(true)
+			storage.broken.Store(true)
 			first := a.do("PUT", "/patient/first", luna, vet)
 			Expect(first.status).To(Equal(http.StatusServiceUnavailable))
 			Expect(first.body).To(ContainSubstring("audit_unavailable"))
@@ -307,7 +362,7 @@ var _ = Describe("The audit log", func() {
 				Expect(refused.body).To(ContainSubstring("audit_unavailable"), path)
 			}
 			Expect(a.do("GET", "/$export", "", vet, with("Prefer", "respond-async")).body).To(ContainSubstring("audit_unavailable"))
-			a.storage.broken.Store(false)
+			storage.broken.Store(false)
 			Eventually(func() int { return a.do("GET", "/patient/first", "", vet).status }).WithContext(ctx).Should(Equal(http.StatusOK))
 			for _, path := range []string{"/patient/second", "/patient/imported", "/patient/bundled"} {
 				Expect(a.do("GET", path, "", vet).status).To(Equal(http.StatusNotFound), "a refused write happened: "+path)
@@ -317,7 +372,7 @@ var _ = Describe("The audit log", func() {
 
 			By("continuing where the Site says so")
 			a.log.Configure(audit.Settings{Continue: true})
-			a.storage.broken.Store(true)
+			storage.broken.Store(true)
 			Expect(a.do("PUT", "/patient/third", luna, vet).status).To(Equal(http.StatusCreated))
 			Expect(a.do("GET", "/patient/third", "", vet).status).To(Equal(http.StatusOK))
 		})

@@ -194,11 +194,11 @@ func (r *request) ifMatch(write step, versions web.ETags) stepFunc {
 
 // respondWritten responds to a create, an update or a patch.
 func respondWritten(w http.ResponseWriter, r *request, done store.Result) error {
-	status, issue := http.StatusOK, information("updated", "the record is updated")
+	status, issue := writeStatuses[done.Outcome], information("updated", "the record is updated")
 	rec := done.Record
 	switch done.Outcome {
 	case store.Created:
-		status, issue = http.StatusCreated, information("created", "the record is created")
+		issue = information("created", "the record is created")
 	case store.Unchanged:
 		if r.Method == http.MethodPost { // a conditional create
 			issue = information("unchanged", "no change: the response describes the record that matches the criteria")

@@ -108,7 +108,10 @@ func (s *Sites) CloseAudit(ctx context.Context) {
 // databaseAudit is the storage of the log of a Site in Postgres.
 type databaseAudit struct{ *database }
 
-var _ audit.Storage = databaseAudit{}
+var _ audit.WithWrites = databaseAudit{}
+
+// StoresWithWrites implements audit.WithWrites.
+func (databaseAudit) StoresWithWrites() {}
 
 // Append implements audit.Storage.
 func (d databaseAudit) Append(ctx context.Context, entries []*audit.Entry) error {

@@ -12,12 +12,16 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
 // Audit returns the storage of the site's audit log: the table audit, which is partitioned by day.
 func (s *Store) Audit() audit.Storage { return auditLog{s} }
 
 type auditLog struct{ *Store }
+
+// StoresWithWrites implements audit.WithWrites.
+func (auditLog) StoresWithWrites() {}
 
 // checkViolation is the SQLSTATE of a row that belongs to no partition.
 const checkViolation = "23514"
@@ -94,12 +98,19 @@ func (s auditLog) appendHashes(text []byte, records audit.Records) []byte {
 }
 
 func (s auditLog) insert(ctx context.Context, r *auditRows, onConflict string) error {
-	const sql = `INSERT INTO audit (site, at, id, records, caller, action, outcome, interaction, entry)
-		SELECT $1, e.at, e.id, NULLIF(e.records, '')::int8[], e.caller, e.action, e.outcome, e.interaction, e.entry
-		FROM unnest($2::int8[], $3::int8[], $4::text[], $5::text[], $6::text[], $7::int2[], $8::text[], $9::bytea[])
-			AS e (at, id, records, caller, action, outcome, interaction, entry)`
-	_, err := s.pool.Exec(ctx, sql+onConflict, s.site, r.at, r.id, r.records, r.caller, r.action, r.outcome, r.interactions, r.entry)
+	st := s.planIndex.Statement()
+	_, err := s.pool.Exec(ctx, r.insert(st)+onConflict, st.Args...)
 	return err
+}
+
+// insert returns the statement that inserts the rows. A condition on e.n, the number of a row from 1, may
+// follow it.
+func (r *auditRows) insert(st *sqlplan.Statement) string {
+	const columns = "at, id, records, caller, action, outcome, interaction, entry"
+	return "INSERT INTO audit (site, " + columns + ") SELECT $1, e.at, e.id, NULLIF(e.records, '')::int8[], e.caller, e.action, e.outcome, e.interaction, e.entry FROM unnest(" +
+		st.Arg(r.at) + "::int8[], " + st.Arg(r.id) + "::int8[], " + st.Arg(r.records) + "::text[], " + st.Arg(r.caller) + "::text[], " +
+		st.Arg(r.action) + "::text[], " + st.Arg(r.outcome) + "::int2[], " + st.Arg(r.interactions) + "::text[], " + st.Arg(r.entry) +
+		"::bytea[]) WITH ORDINALITY AS e (" + columns + ", n)"
 }
 
 // searchSpans are the lengths of the periods that a query for one record searches in turn, each

@@ -52,6 +52,7 @@ func (s *Store) batchStatement(batch []*pendingWrite) change {
 	// change.
 	parts = append(parts, s.insertBatchEvents(st, batch)...)
 	parts = append(parts, batchRows(st, batch)...)
+	parts = append(parts, s.insertBatchEntries(st, batch)...)
 	var paths []indexrow.ReferencePath
 	for _, w := range batch {
 		paths = append(paths, w.rows.Paths...)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
@@ -92,7 +94,7 @@ func (w *writer) run(ctx context.Context, s store.Store) error {
 		switch {
 		case err == nil:
 			w.acknowledged = next
-		case errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.Canceled):
+		case errors.Is(err, store.ErrUnavailable) || errors.Is(err, audit.ErrUnavailable) || errors.Is(err, context.Canceled):
 			w.unknown = true
 			return nil
 		default:
@@ -114,7 +116,7 @@ func recovered[T any](t *testing.T, call func() (T, error)) (T, error) {
 }
 
 // check looks at what the database has after a crash.
-func (w *writer) check(t *testing.T, s store.Store) {
+func (w *writer) check(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	record, err := recovered(t, func() (store.Record, error) { return s.Get(t.Context(), store.Key{Type: patient, ID: w.id}) })
 	if errors.Is(err, store.ErrNotFound) && w.acknowledged == 0 {
@@ -150,11 +152,19 @@ func (w *writer) check(t *testing.T, s store.Store) {
 	if err != nil || len(found.Records) != 1 {
 		t.Fatalf("%s at %d is not found by its code: %v", w.id, n, err)
 	}
+	entries, err := recovered(t, func() ([]audit.Entry, error) {
+		return s.Audit().Search(t.Context(), audit.Query{Entity: audit.Entity(record.Key), Outcomes: []audit.Outcome{audit.Success}, Count: 10_000})
+	})
+	alone := slices.DeleteFunc(entries, func(e audit.Entry) bool { return string(e.Records) != patient+"/"+w.id })
+	if err != nil || len(alone) != n-n/3 {
+		t.Fatalf("%s is at %d, after %d writes of one record, with %d audit entries: %v", w.id, n, n-n/3, len(alone), err)
+	}
 	w.acknowledged, w.unknown = n, false
 }
 
 // TestKilledServer repeatedly kills the server during writes. It shows that every acknowledged
-// write is stored, once, with its history and its index rows.
+// write is stored, once, with its history and its index rows, and that a write of one record has an audit
+// entry if and only if it is stored.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv(roundsVariable), "3"))
@@ -163,6 +173,7 @@ func TestKilledServer(t *testing.T) {
 	}
 	own, pool := breakable(t)
 	site := open(t, pool, uuid.NewString(), postgres.Options{})
+	s := record(t, site, audit.Settings{})
 	writers := make([]*writer, 6)
 	for i := range writers {
 		writers[i] = &writer{id: fmt.Sprintf("writer-%d", i)}
@@ -172,7 +183,7 @@ func TestKilledServer(t *testing.T) {
 		var group sync.WaitGroup
 		errs := make(chan error, len(writers))
 		for _, w := range writers {
-			group.Go(func() { errs <- w.run(ctx, site) })
+			group.Go(func() { errs <- w.run(ctx, s) })
 		}
 		// Kill it after some writes, at another point in each round.
 		goal := site.Stats().Records + int64(len(writers)) + int64(round*7)
@@ -192,6 +203,12 @@ func TestKilledServer(t *testing.T) {
 		if err := own.Restart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		await(t, "the audit log", func() error {
+			if s.log.Failing() {
+				return audit.ErrUnavailable
+			}
+			return nil
+		})
 		for _, w := range writers {
 			w.check(t, site)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
@@ -19,6 +20,8 @@ type edit struct {
 	rows        indexrow.Rows
 	added, gone indexrow.Rows
 	events      []store.Event
+	// entry is the entry of the audit log to store with the change, or nil.
+	entry *audit.Entry
 }
 
 // edit returns the changes of a decision. It sets isPacked and sum of p.next, except for an
@@ -82,6 +85,9 @@ func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *s
 	}
 	if c.referencePaths = s.unknownReferencePaths(e.rows.Paths); len(c.referencePaths) > 0 {
 		parts = append(parts, indexrow.InsertPaths(st, c.referencePaths))
+	}
+	if e.entry != nil {
+		parts = append(parts, s.insertEntry(st, e.entry))
 	}
 	c.sql = "WITH " + strings.Join(parts, ",\n") + "\nSELECT rid, upd FROM w"
 	return c

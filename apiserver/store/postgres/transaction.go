@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
@@ -27,6 +28,8 @@ type transaction struct {
 	// referenceLocks is the state of the operations that depend on other records.
 	referenceLocks referenceLocks
 	events         transactionEvents
+	// entry is the entry of the audit log that the transaction stores, or nil.
+	entry *audit.Entry
 	// erased are the subjects of the events that the transaction deletes, in lower case.
 	erased map[string]bool
 }
@@ -114,7 +117,7 @@ func (t *transaction) queueClaimLocks(batch *pgx.Batch) {
 
 // decide decides each operation on the state after the operations before it, and queues the
 // statements of the operations.
-func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
+func (t *transaction) decide(ctx context.Context, ops []store.Op) ([]store.Result, error) {
 	results := make([]store.Result, len(ops))
 	for i, op := range ops {
 		t.noteErased(op)
@@ -130,6 +133,7 @@ func (t *transaction) decide(ops []store.Op) ([]store.Result, error) {
 					return nil, err
 				}
 			}
+			t.entry = makeEntry(ctx, &p)
 			t.write(&p, current)
 			t.addEvents(op, &p)
 		}
@@ -192,7 +196,9 @@ func (t *transaction) write(p *decision, current *state) {
 			t.queue = append(t.queue, queuedStatement{sql: sql, args: []any{t.site.site, []int64{current.rid}}})
 		}
 	}
-	c := t.site.change(t.site.edit(p, current, before, nil), func(st *sqlplan.Statement, p *decision, _ *state) string { return knownTimeTable(st, p) })
+	e := t.site.edit(p, current, before, nil)
+	e.entry = t.entry
+	c := t.site.change(e, func(st *sqlplan.Statement, p *decision, _ *state) string { return knownTimeTable(st, p) })
 	t.referencePaths = append(t.referencePaths, c.referencePaths...)
 	t.queue = append(t.queue, queuedStatement{c.sql, c.statement.Args, true})
 }

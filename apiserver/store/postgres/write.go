@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -41,11 +42,16 @@ func (s *Store) Write(ctx context.Context, ops []store.Op) ([]store.Result, erro
 	defer cancel()
 	for attempt := range maxAttempts {
 		results, err := s.attempt(ctx, ops, attempt)
-		if !errors.Is(err, errStale) && !hasCode(err, serializationFailure, deadlockDetected, uniqueViolation) && !s.lostEarlier(ctx, err) {
-			if err == nil {
-				s.analyzeIfGrown(ctx, len(ops))
-			}
-			return results, err
+		switch {
+		case err == nil:
+			s.analyzeIfGrown(ctx, len(ops))
+			return results, nil
+		case errors.Is(err, errStale), hasCode(err, serializationFailure, deadlockDetected, uniqueViolation):
+		case isEntryRefused(ctx, err):
+			ctx = audit.WithoutWriteEntry(ctx)
+			continue
+		case !s.lostEarlier(ctx, err):
+			return nil, err
 		}
 		if err := backOff(ctx, attempt); err != nil {
 			return nil, err
@@ -92,6 +98,7 @@ func (s *Store) writeOne(ctx context.Context, op store.Op, attempt int) (store.R
 		if err := s.send(ctx, e, attempt == 0); err != nil {
 			return store.Result{}, err
 		}
+		audit.WriteEntryOf(ctx).Stored(e.entry)
 	}
 	return s.result(e.decision), nil
 }
@@ -124,7 +131,9 @@ func (s *Store) prepare(ctx context.Context, op store.Op, attempt int) (*edit, e
 	if outdated && p.Action != store.ActionAnnotate {
 		return nil, errNeedsTransaction
 	}
-	return s.edit(&p, current, before, p.Events(op)), nil
+	e := s.edit(&p, current, before, p.Events(op))
+	e.entry = makeEntry(ctx, &p)
+	return e, nil
 }
 
 // transact applies operations in a transaction, with locks on the lines of claims and on records.
@@ -137,7 +146,7 @@ func (s *Store) transact(ctx context.Context, ops []store.Op) ([]store.Result, e
 			return err
 		}
 		var err error
-		if results, err = t.decide(ops); err != nil {
+		if results, err = t.decide(ctx, ops); err != nil {
 			return err
 		}
 		return t.apply(ctx, tx)
@@ -152,6 +161,7 @@ func (s *Store) transact(ctx context.Context, ops []store.Op) ([]store.Result, e
 		s.noteNewest(result.Record.Updated)
 	}
 	s.cacheReferencePaths(t.referencePaths)
+	audit.WriteEntryOf(ctx).Stored(t.entry)
 	return results, nil
 }
 

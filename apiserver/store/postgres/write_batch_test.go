@@ -1,14 +1,17 @@
 package postgres_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
@@ -27,7 +30,7 @@ func posted(id string) store.Op {
 	return op
 }
 
-func writeAll(t *testing.T, site *postgres.Store, ops ...store.Op) {
+func writeAll(t *testing.T, site store.Store, ops ...store.Op) {
 	t.Helper()
 	for _, op := range ops {
 		if _, err := site.Write(t.Context(), []store.Op{op}); err != nil {
@@ -37,7 +40,7 @@ func writeAll(t *testing.T, site *postgres.Store, ops ...store.Op) {
 }
 
 // TestConflictsInBatch sends writes in one statement, some of which fail because of other writes. The
-// others are committed with their history, index rows and events. If another write has created a
+// others are committed with their history, index rows, events and audit entries. If another write has created a
 // record, the statement fails, and each write is repeated alone.
 func TestConflictsInBatch(t *testing.T) {
 	t.Parallel()
@@ -46,7 +49,9 @@ func TestConflictsInBatch(t *testing.T) {
 }
 
 func testConflictsInBatch(t *testing.T, isTaken bool) {
-	site := open(t, shared, uuid.NewString(), postgres.Options{})
+	siteKey := uuid.NewString()
+	site := open(t, shared, siteKey, postgres.Options{})
+	makePartitions(t)
 	writeAll(t, site, counterOp("updated", 1), counterOp("deleted", 1), counterOp("changed", 1), counterOp("back", 1),
 		store.Op{Kind: store.Delete, Key: store.Key{Type: patient, ID: "back"}})
 	ops := []store.Op{
@@ -59,7 +64,15 @@ func testConflictsInBatch(t *testing.T, isTaken bool) {
 		ops = append(ops, announced(posted("taken")))
 		others, repeated = append(others, posted("taken")), len(ops)-1 // all but the second one of a record
 	}
-	outcomes, errs, alone := site.WriteTogether(t.Context(), ops, func() { writeAll(t, site, others...) })
+	var outcomes []store.Outcome
+	var errs []error
+	var alone int
+	one := record(t, site, audit.Settings{})
+	one.write = func(ctx context.Context, _ []store.Op) ([]store.Result, error) {
+		outcomes, errs, alone = site.WriteTogether(ctx, ops, func() { writeAll(t, site, others...) })
+		return nil, errors.New("which of them is the request's is not known")
+	}
+	_, _ = one.Write(t.Context(), ops[:1])
 	if alone != repeated {
 		t.Errorf("%d writes were repeated alone, want %d", alone, repeated)
 	}
@@ -100,6 +113,12 @@ func testConflictsInBatch(t *testing.T, isTaken bool) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	entries := entriesOf(t, shared, siteKey, site.Audit())
+	slices.Sort(entries)
+	wantEntries := []string{"Patient/Twice 201 with it", "Patient/back 201 with it", "Patient/deleted 200 with it", "Patient/new 201 with it", "Patient/new 409", "Patient/updated 200 with it"}
+	if diff := cmp.Diff(wantEntries, entries); diff != "" {
+		t.Errorf("entries of the audit log (-want +got):\n%s", diff)
 	}
 	events, err := site.AcceptedEvents(t.Context())
 	if err != nil {

@@ -1,0 +1,108 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/paddock-health/paddock/apiserver/store"
+)
+
+// WithWrites is a Storage of which the store of the Site's records stores the entry of a write in the
+// transaction of the write (WriteEntryOf).
+type WithWrites interface {
+	Storage
+	StoresWithWrites()
+}
+
+// WriteEntry makes the entry of a request that writes one record, before the write and as it is if the
+// request succeeds. If the finished request has another entry, the Log stores that one too. The methods do nothing on a
+// nil *WriteEntry.
+type WriteEntry struct{ recorder *Recorder }
+
+type writeEntryKey struct{}
+
+// WriteEntryOf returns the WriteEntry of a Write with this context, or nil if the Log stores the entry.
+func WriteEntryOf(ctx context.Context) *WriteEntry {
+	w, _ := ctx.Value(writeEntryKey{}).(*WriteEntry)
+	return w
+}
+
+// WithoutWriteEntry returns a context for a Write whose entry the Log stores.
+func WithoutWriteEntry(ctx context.Context) context.Context {
+	return context.WithValue(ctx, writeEntryKey{}, (*WriteEntry)(nil))
+}
+
+// withWriteEntry returns the context for a Write of one record. A WriteEntry is in it if the entry can be
+// stored with the write, and no earlier write of the request stored it.
+func (r *Recorder) withWriteEntry(ctx context.Context) context.Context {
+	if r == nil {
+		return ctx
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.writes || r.statuses == nil || r.header == nil || len(r.parts) > 0 || r.storedEntry != nil || !r.site.Log.storesWithWrites() {
+		return ctx
+	}
+	return context.WithValue(ctx, writeEntryKey{}, &WriteEntry{r})
+}
+
+// Make returns the entry of the request if its write of a record has an outcome. It returns nil if that
+// outcome has no status (Recorder.Statuses).
+func (w *WriteEntry) Make(key store.Key, outcome store.Outcome) *Entry {
+	if w == nil {
+		return nil
+	}
+	r := w.recorder
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.entry
+	if e.Status = r.statuses[outcome]; e.Status == 0 {
+		return nil
+	}
+	e.Time, e.ID = r.now().UTC().Truncate(time.Microsecond), newID()
+	e.Request, e.Correlation = requestIDs(r.header)
+	written := recordList{texts: slices.Clone(r.written.texts), n: r.written.n, repeats: true}
+	written.add(key)
+	e.Records = r.recordsWith(&written)
+	return &e
+}
+
+// Stored notes that an entry was stored with the write.
+func (w *WriteEntry) Stored(e *Entry) {
+	if w == nil || e == nil {
+		return
+	}
+	w.recorder.mu.Lock()
+	defer w.recorder.mu.Unlock()
+	w.recorder.storedEntry = e
+}
+
+// isStored reports whether the only entry of the finished request was stored with its write. If so, it sets
+// the time and id of the entry.
+func (r *Recorder) isStored(entries []*Entry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.storedEntry == nil || len(entries) != 1 {
+		return false
+	}
+	finished := *entries[0]
+	finished.Time, finished.ID = r.storedEntry.Time, r.storedEntry.ID
+	if !reflect.DeepEqual(&finished, r.storedEntry) {
+		return false
+	}
+	entries[0] = r.storedEntry
+	return true
+}
+
+// requestIDs returns Entry.Request and Entry.Correlation for the header of a response.
+func requestIDs(header http.Header) (id, correlation string) {
+	id, correlation = cmp.Or(header.Get("X-Request-Id"), header.Get("Audit-Id")), header.Get("X-Correlation-Id")
+	if correlation == id {
+		correlation = ""
+	}
+	return id, correlation
+}

@@ -112,13 +112,16 @@ func TestWriteEntry(t *testing.T) {
 			},
 			want: []Entry{created},
 		},
-		"another action": {
+		"an action that writes one record after another": {
 			serve: func(ctx context.Context, records store.Store, rec *Recorder) int {
-				rec.Interaction("operation", Execute, store.Key{Type: "Patient"})
+				rec.Interaction("deletecollection", "", store.Key{Type: "Patient"})
 				write(ctx, records, key)
+				write(ctx, records, store.Key{Type: "Patient", ID: "b"})
 				return http.StatusCreated
 			},
-			want: []Entry{with(func(e *Entry) { e.Interaction, e.Action = "operation", Execute })},
+			want: []Entry{with(func(e *Entry) {
+				e.Interaction, e.Action, e.Records = "deletecollection", "", RecordsOf("Patient/a", "Patient/b")
+			})},
 		},
 		"a bundle": {
 			serve: func(ctx context.Context, records store.Store, rec *Recorder) int {

@@ -8,9 +8,10 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
 )
 
-// makeEntry returns the entry of the audit log to store with a decision, or nil.
+// makeEntry returns the entry of the audit log to store with a change, or nil. The Log stores the entry of
+// an annotation.
 func makeEntry(ctx context.Context, d *decision) *audit.Entry {
-	if d.Action == store.ActionNone || d.Action == store.ActionAnnotate {
+	if d.Action == store.ActionAnnotate {
 		return nil
 	}
 	return audit.WriteEntryOf(ctx).Make(d.After.Key, d.Outcome)

@@ -16,11 +16,10 @@ import (
 
 const (
 	// maxBatchedWrites is the maximum number of writes that share a statement and its commit. Further
-	// writes wait for the next batch.
-	maxBatchedWrites = 16
-	// writeQueueThreshold is the number of waiting writes at which another batch starts although one is
-	// in flight.
-	writeQueueThreshold = 8
+	// writes wait for the next batch, which starts at once if it is full. With 16 and 8 waiting writes, 64
+	// clients had 0.9 of the creates per second, and 16 clients needed a fourth more time of the database
+	// for each.
+	maxBatchedWrites = 32
 	// maxBatchedBody is the maximum size of the body of a batched write in bytes. A write with a larger
 	// body is a statement of its own, so that other writes need not wait for it.
 	maxBatchedBody = 64 << 10
@@ -42,7 +41,7 @@ type pendingWrite struct {
 }
 
 func (s *Store) newWriteBatcher() *batcher.Batcher[*pendingWrite] {
-	return batcher.NewLimited(s.timeout, batcher.Limits{MaxBatch: maxBatchedWrites, QueueThreshold: writeQueueThreshold}, s.sendWrites)
+	return batcher.NewLimited(s.timeout, batcher.Limits{MaxBatch: maxBatchedWrites, QueueThreshold: maxBatchedWrites}, s.sendWrites)
 }
 
 // send writes an edit. If batched is true, it may share a statement with concurrent writes. It sets

@@ -55,7 +55,8 @@ const (
 // Entry is the audit entry of one request to a Site, served or refused. A request with many records
 // has several entries.
 type Entry struct {
-	// Time is when the response started, in UTC, truncated to microseconds.
+	// Time is when the response started or, if the entry was stored with a write (WriteEntry), when the
+	// write started. It is in UTC, truncated to microseconds.
 	Time time.Time `json:"time"`
 	// ID is a random positive number, which distinguishes entries with the same Time.
 	ID   int64  `json:"id,string"`

@@ -20,7 +20,7 @@ import (
 const maxResponseSize = 32 << 20
 
 // maxConcurrentCreates is the maximum number of creates of one batch that run concurrently. Postgres stores
-// up to 16 concurrent writes with one statement and one commit.
+// concurrent writes with one statement and one commit.
 const maxConcurrentCreates = 16
 
 // tooCostlyError is the error of an entry whose response does not fit in the Bundle response.

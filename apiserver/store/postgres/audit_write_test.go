@@ -110,6 +110,7 @@ func makePartitions(t *testing.T) {
 // the write stores.
 func TestWriteEntry(t *testing.T) {
 	t.Parallel()
+	pool := watched(t)
 	makePartitions(t)
 	for name, test := range map[string]struct {
 		prepare func(*postgres.Store)
@@ -122,7 +123,7 @@ func TestWriteEntry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			siteKey := uuid.NewString()
-			site := open(t, shared, siteKey, postgres.Options{})
+			site := open(t, pool, siteKey, postgres.Options{})
 			test.prepare(site)
 			s := record(t, site, audit.Settings{})
 			key := store.Key{Type: patient, ID: "Rex"}

@@ -122,8 +122,12 @@ var _ = Describe("The entry of a write in the audit log", func() {
 			method, path, body string
 			status             int
 		}{
-			{"PATCH", id, `{"notes":"x"}`, http.StatusOK}, {"POST", id + "/book", "{}", http.StatusOK}, {"POST", id + "/release", "", http.StatusOK},
-			{"POST", id + "/hold", `{"ttlSeconds":60}`, http.StatusOK}, {"PUT", second, strings.Replace(made.body, `"isActive":true`, `"isActive":false`, 1), http.StatusOK}, {"DELETE", second, "", http.StatusNoContent},
+			{"PATCH", id, `{"notes":"x"}`, http.StatusOK},
+			{"POST", id + "/book", "{}", http.StatusOK},
+			{"POST", id + "/release", "", http.StatusOK},
+			{"POST", id + "/hold", `{"ttlSeconds":60}`, http.StatusOK},
+			{"PUT", second, strings.Replace(made.body, `"isActive":true`, `"isActive":false`, 1), http.StatusOK},
+			{"DELETE", second, "", http.StatusNoContent},
 		} {
 			a := s.do(each.method, slotPath+"/"+each.path, each.body)
 			Expect(a.status).To(Equal(each.status), "%s %s: %s", each.method, each.path, a.body)

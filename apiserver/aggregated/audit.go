@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubernetesaudit "k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -79,13 +80,17 @@ func note(ctx context.Context, sites Sites, info *request.RequestInfo) {
 // verbs".
 var writeStatuses = map[store.Outcome]int{store.Created: http.StatusCreated, store.Updated: http.StatusOK, store.Removed: http.StatusOK}
 
-// noting is an authorizer that sets the caller of a request in its audit entry.
+// noting is an authorizer that sets the caller and the id of a request in its audit entry.
 type noting struct{ authorizer.Authorizer }
 
 // Authorize implements authorizer.Authorizer.
 func (n noting) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	recorder := audit.From(ctx)
 	if who := a.GetUser(); who != nil {
-		audit.From(ctx).Caller(callerFrom(who))
+		recorder.Caller(callerFrom(who))
+	}
+	if id, ok := kubernetesaudit.AuditIDFrom(ctx); ok {
+		recorder.Identify(string(id), "")
 	}
 	return n.Authorizer.Authorize(ctx, a)
 }

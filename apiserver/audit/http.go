@@ -47,7 +47,8 @@ func (a *Auditor) Handler(api string, next http.Handler, fail Fail) http.Handler
 			recorder = newRecorder(r)
 			r = r.WithContext(recorder.with(r.Context()))
 		}
-		recorder.begin(api, r.Method, w.Header(), a.Now)
+		recorder.begin(a, api, r.Method)
+		recorder.Identify(requestIDs(w.Header()))
 		answer := &answer{ResponseWriter: w, auditor: a, recorder: recorder, request: r, fail: fail}
 		defer func() {
 			if cause := recover(); cause != nil {
@@ -72,11 +73,11 @@ func newRecorder(r *http.Request) *Recorder {
 	return recorder
 }
 
-// begin sets the API and the method of the request, the header of its response, and the clock.
-func (r *Recorder) begin(api, method string, header http.Header, now func() time.Time) {
+// begin sets the Auditor, the API and the method of the request.
+func (r *Recorder) begin(auditor *Auditor, api, method string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.header, r.now = header, now
+	r.auditor = auditor
 	r.entry.API = api
 	r.entry.Method = knownMethod(method)
 }
@@ -158,16 +159,15 @@ func (a *answer) Flush() {
 // Errors: ErrUnavailable, ErrWritten.
 func (a *answer) commit(status int) error {
 	r := a.recorder
-	r.identify(requestIDs(a.Header()))
+	r.Identify(requestIDs(a.Header()))
 	entries, durable := r.finish(status, a.auditor.Now())
 	if len(entries) == 0 {
 		return nil
 	}
-	isStored := r.isStored(entries)
-	a.auditor.Lines.add(entries)
-	if isStored {
+	if r.isStored(entries) {
 		return nil
 	}
+	a.auditor.Lines.add(entries)
 	log, wrote, concealed := r.stored()
 	if log == nil {
 		return nil
@@ -190,8 +190,12 @@ func (a *answer) commit(status int) error {
 	}
 }
 
-// identify sets the ids of the request.
-func (r *Recorder) identify(id, correlation string) {
+// Identify sets Entry.Request and Entry.Correlation. The Handler calls it before next, and when the response
+// starts. If the header of the response has no ids before next, they must be set before the write.
+func (r *Recorder) Identify(id, correlation string) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.entry.Request, r.entry.Correlation = id, correlation

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -24,10 +25,10 @@ func serve(t *testing.T, storage *memory, settings Settings, method string, serv
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		log := NewLog("oak", storage, settings)
-		auditor := &Auditor{Now: func() time.Time { return noon }}
+		var lines bytes.Buffer
+		auditor := &Auditor{Now: func() time.Time { return noon }, Lines: NewLines(&lines)}
 		handler := auditor.Handler("fhir", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			From(r.Context()).At(Sink{ID: "1042", Log: log})
-			w.Header().Set("X-Request-Id", "r1")
 			w.Header().Set("ETag", `W/"1"`)
 			w.Header().Set("Access-Control-Allow-Origin", "*") // of a handler further out
 			serve(w, r)
@@ -35,11 +36,13 @@ func serve(t *testing.T, storage *memory, settings Settings, method string, serv
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		})
 		w = httptest.NewRecorder()
+		w.Header().Set("X-Request-Id", "r1")
 		r := httptest.NewRequest(method, "/?name=secret", nil)
 		r.Header.Set("Paddock-Break-Glass", map[bool]string{true: "an emergency"}[method == "HEAD"])
 		handler.ServeHTTP(w, r)
 		durable := storage.stored()
 		log.Close(t.Context())
+		auditor.Close()
 		for _, batch := range storage.batches {
 			for _, e := range batch {
 				got = append(got, *e)
@@ -47,6 +50,9 @@ func serve(t *testing.T, storage *memory, settings Settings, method string, serv
 		}
 		if storage.err == nil && (durable > 0) != (method != "GET" || w.Code >= 400) {
 			t.Errorf("%s %d: %d entries are durable when it is answered", method, w.Code, durable)
+		}
+		if n := bytes.Count(lines.Bytes(), []byte("\n")); storage.err == nil && n != len(got) {
+			t.Errorf("%d lines of %d entries", n, len(got))
 		}
 	})
 	return w, got

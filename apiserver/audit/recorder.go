@@ -40,12 +40,11 @@ type Recorder struct {
 	// parts are the Recorders of a Bundle's entries.
 	parts []*Recorder
 	done  bool
-	// statuses are those of Statuses, header is that of the response, and now the Auditor's. storedEntry
-	// is the entry that was stored with the write of the request, or nil.
+	// statuses are those of Statuses. storedEntry is the entry that was stored with the write of the
+	// request, or nil.
 	statuses    map[store.Outcome]int
-	header      http.Header
-	now         func() time.Time
 	storedEntry *Entry
+	auditor     *Auditor
 }
 
 type recorderKey struct{}

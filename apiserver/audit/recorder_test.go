@@ -71,12 +71,12 @@ func BenchmarkRequest(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				recorder := newRecorder(r)
-				recorder.begin("fhir", http.MethodGet, nil, nil)
+				recorder.begin(nil, "fhir", http.MethodGet)
 				recorder.At(Sink{ID: "oak"})
 				recorder.Caller(caller)
 				recorder.Interaction("search-type", Execute, store.Key{Type: "Patient"})
 				recorder.addReadPage(page, nil, true)
-				recorder.identify("019ab1c2-7d3e-7000-8000-000000000000", "")
+				recorder.Identify("019ab1c2-7d3e-7000-8000-000000000000", "")
 				entries, _ := recorder.finish(200, now)
 				line = entries[0].AppendJSON(line[:0])
 			}

@@ -19,8 +19,8 @@ type WithWrites interface {
 }
 
 // WriteEntry makes the entry of a request that writes one record, before the write and as it is if the
-// request succeeds. If the finished request has another entry, the Log stores that one too. The methods do nothing on a
-// nil *WriteEntry.
+// request succeeds. If the finished request has another entry, the Log stores that one too. The methods do
+// nothing on a nil *WriteEntry, and may be called by another goroutine than that of the request.
 type WriteEntry struct{ recorder *Recorder }
 
 type writeEntryKey struct{}
@@ -44,7 +44,7 @@ func (r *Recorder) withWriteEntry(ctx context.Context) context.Context {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.writes || r.statuses == nil || r.header == nil || len(r.parts) > 0 || r.storedEntry != nil || !r.site.Log.storesWithWrites() {
+	if !r.writes || r.auditor == nil || r.storedEntry != nil || !r.site.Log.storesWithWrites() {
 		return ctx
 	}
 	return context.WithValue(ctx, writeEntryKey{}, &WriteEntry{r})
@@ -63,15 +63,14 @@ func (w *WriteEntry) Make(key store.Key, outcome store.Outcome) *Entry {
 	if e.Status = r.statuses[outcome]; e.Status == 0 {
 		return nil
 	}
-	e.Time, e.ID = r.now().UTC().Truncate(time.Microsecond), newID()
-	e.Request, e.Correlation = requestIDs(r.header)
+	e.Time, e.ID = r.auditor.Now().UTC().Truncate(time.Microsecond), newID()
 	written := recordList{texts: slices.Clone(r.written.texts), n: r.written.n, repeats: true}
 	written.add(key)
 	e.Records = r.recordsWith(&written)
 	return &e
 }
 
-// Stored notes that an entry was stored with the write.
+// Stored notes that an entry was stored with the write, and adds it to the Auditor's Lines.
 func (w *WriteEntry) Stored(e *Entry) {
 	if w == nil || e == nil {
 		return
@@ -79,23 +78,20 @@ func (w *WriteEntry) Stored(e *Entry) {
 	w.recorder.mu.Lock()
 	defer w.recorder.mu.Unlock()
 	w.recorder.storedEntry = e
+	w.recorder.auditor.Lines.add([]*Entry{e})
 }
 
-// isStored reports whether the only entry of the finished request was stored with its write. If so, it sets
-// the time and id of the entry.
+// isStored reports whether the first entry of the finished request was stored with its write. If a request
+// has several entries, the first differs from the stored one.
 func (r *Recorder) isStored(entries []*Entry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.storedEntry == nil || len(entries) != 1 {
+	if r.storedEntry == nil {
 		return false
 	}
 	finished := *entries[0]
 	finished.Time, finished.ID = r.storedEntry.Time, r.storedEntry.ID
-	if !reflect.DeepEqual(&finished, r.storedEntry) {
-		return false
-	}
-	entries[0] = r.storedEntry
-	return true
+	return reflect.DeepEqual(&finished, r.storedEntry)
 }
 
 // requestIDs returns Entry.Request and Entry.Correlation for the header of a response.

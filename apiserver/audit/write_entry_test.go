@@ -123,14 +123,6 @@ func TestWriteEntry(t *testing.T) {
 				e.Interaction, e.Action, e.Records = "deletecollection", "", RecordsOf("Patient/a", "Patient/b")
 			})},
 		},
-		"a bundle": {
-			serve: func(ctx context.Context, records store.Store, rec *Recorder) int {
-				From(Part(ctx, "GET")).Status(http.StatusOK)
-				write(ctx, records, key)
-				return http.StatusCreated
-			},
-			want: []Entry{{Method: "GET", Status: 200}, created},
-		},
 		"a write that fails": {
 			serve: func(ctx context.Context, records store.Store, _ *Recorder) int {
 				write(ctx, records, key)
@@ -165,7 +157,7 @@ func TestWriteEntry(t *testing.T) {
 func TestNoWriteEntry(t *testing.T) {
 	record := func(log *Log) *Recorder {
 		rec := &Recorder{}
-		rec.begin("fhir", http.MethodPost, http.Header{}, time.Now)
+		rec.begin(&Auditor{Now: time.Now}, "fhir", http.MethodPost)
 		rec.Interaction("create", Create, store.Key{Type: "Patient"})
 		rec.Statuses(map[store.Outcome]int{store.Created: http.StatusCreated})
 		rec.At(Sink{ID: "1042", Log: log})

@@ -18,9 +18,9 @@ func makeEntry(ctx context.Context, d *decision) *audit.Entry {
 }
 
 // isEntryRefused reports whether Postgres has undone a write with an error that its audit entry may have
-// caused, for example because the day has no partition yet.
+// caused, for example because the day has no partition yet, or because of a lock on its partition.
 func isEntryRefused(ctx context.Context, err error) bool {
-	return audit.WriteEntryOf(ctx) != nil && isUndone(err)
+	return audit.WriteEntryOf(ctx) != nil && (isUndone(err) || hasCode(err, queryCanceled))
 }
 
 // insertEntry returns the CTE that stores an entry with the change of a record, unless w is empty.

@@ -173,6 +173,25 @@ func TestWriteEntryRefused(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
+	t.Run("a locked table", func(t *testing.T) {
+		t.Parallel()
+		name := fmt.Sprintf("audit_%d", rand.Uint32())
+		locking := connectNew(t, name)
+		pool, err := postgres.Connect(t.Context(), server.URL(name)+"&statement_timeout=500ms")
+		must(t, err)
+		t.Cleanup(pool.Close)
+		site := open(t, pool, uuid.NewString(), postgres.Options{})
+		tx, err := locking.Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), `LOCK TABLE audit IN SHARE MODE`)
+		must(t, err)
+		s := record(t, site, audit.Settings{Continue: true})
+		writeAll(t, s, counterOp("first", 1))
+		if first, err := site.Get(t.Context(), store.Key{Type: patient, ID: "first"}); err != nil || first.Version != 1 {
+			t.Errorf("version %d, error %v", first.Version, err)
+		}
+		must(t, tx.Rollback(t.Context()))
+	})
 	t.Run("no table", func(t *testing.T) {
 		t.Parallel()
 		pool := connectNew(t, fmt.Sprintf("audit_%d", rand.Uint32()))

@@ -183,6 +183,7 @@ func TestWriteEntryRefused(t *testing.T) {
 		site := open(t, pool, uuid.NewString(), postgres.Options{})
 		tx, err := locking.Begin(t.Context())
 		must(t, err)
+		defer func() { _ = tx.Rollback(t.Context()) }()
 		_, err = tx.Exec(t.Context(), `LOCK TABLE audit IN SHARE MODE`)
 		must(t, err)
 		s := record(t, site, audit.Settings{Continue: true})
@@ -190,7 +191,6 @@ func TestWriteEntryRefused(t *testing.T) {
 		if first, err := site.Get(t.Context(), store.Key{Type: patient, ID: "first"}); err != nil || first.Version != 1 {
 			t.Errorf("version %d, error %v", first.Version, err)
 		}
-		must(t, tx.Rollback(t.Context()))
 	})
 	t.Run("no table", func(t *testing.T) {
 		t.Parallel()

@@ -77,7 +77,7 @@ func (s *Store) batchClock(st *sqlplan.Statement) string {
 
 // batchRows returns the CTEs that delete and insert index rows.
 func batchRows(st *sqlplan.Statement, batch []*pendingWrite) []string {
-	var added, gone indexrow.Batch
+	added, gone := indexrow.NewBatch(len(batch)), indexrow.NewBatch(len(batch))
 	old := make([]int64, len(batch))
 	for i, w := range batch {
 		added.Add(int32(i+1), &w.added)

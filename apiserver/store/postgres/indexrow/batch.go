@@ -4,24 +4,37 @@ import "strings"
 
 // Batch collects index rows that several records gain or lose, so that one statement inserts or
 // deletes them all. Statements have the rows of a table in the order of the first columns of its
-// index by value. So rows that follow each other touch the same pages. The zero value is empty.
-type Batch struct{ rows Rows }
+// index by value. So rows that follow each other touch the same pages.
+type Batch struct {
+	rows Rows
+	// records is the number of records that are added.
+	records int
+}
+
+// NewBatch returns an empty Batch for a number of records.
+func NewBatch(records int) *Batch { return &Batch{records: records} }
 
 // Add adds rows of a record. of is the number of the record in the batch, counted from 1 as the
 // subscripts of arrays are.
 func (b *Batch) Add(of int32, rows *Rows) {
-	b.rows.tokens = numbered(b.rows.tokens, rows.tokens, of, func(t *tokenRow) *int32 { return &t.of })
-	b.rows.references = numbered(b.rows.references, rows.references, of, func(t *referenceRow) *int32 { return &t.of })
-	b.rows.texts = numbered(b.rows.texts, rows.texts, of, func(t *textRow) *int32 { return &t.of })
-	b.rows.indexed = numbered(b.rows.indexed, rows.indexed, of, func(t *indexedTextRow) *int32 { return &t.of })
+	b.rows.tokens = numbered(b, b.rows.tokens, rows.tokens, of, func(t *tokenRow) *int32 { return &t.of })
+	b.rows.references = numbered(b, b.rows.references, rows.references, of, func(t *referenceRow) *int32 { return &t.of })
+	if rows.earlier.WideTexts {
+		b.rows.texts = numbered(b, b.rows.texts, rows.texts, of, func(t *textRow) *int32 { return &t.of })
+	}
+	b.rows.indexed = numbered(b, b.rows.indexed, rows.indexed, of, func(t *indexedTextRow) *int32 { return &t.of })
 	b.rows.earlier = rows.earlier.or(b.rows.earlier)
-	b.rows.periods = numbered(b.rows.periods, rows.periods, of, func(t *periodRow) *int32 { return &t.of })
-	b.rows.points = numbered(b.rows.points, rows.points, of, func(t *pointRow) *int32 { return &t.of })
+	b.rows.periods = numbered(b, b.rows.periods, rows.periods, of, func(t *periodRow) *int32 { return &t.of })
+	b.rows.points = numbered(b, b.rows.points, rows.points, of, func(t *pointRow) *int32 { return &t.of })
 }
 
-// numbered appends rows with a number to all.
-func numbered[R any](all, rows []R, of int32, field func(*R) *int32) []R {
+// numbered appends rows with a number to all. The first rows make room for as many of each record, because
+// the records of a batch are mostly alike.
+func numbered[R any](b *Batch, all, rows []R, of int32, field func(*R) *int32) []R {
 	from := len(all)
+	if cap(all) == 0 {
+		all = make([]R, 0, len(rows)*b.records)
+	}
 	all = append(all, rows...)
 	for i := from; i < len(all); i++ {
 		*field(&all[i]) = of

@@ -157,12 +157,12 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	r := Rows{Present: HasCommonBits}
 	values := x.Extractor.Extract(typeName, body.JSON)
 	r.Labels, r.Links = x.Labels(typeName, values)
-	r.reserve(values)
+	texts := r.reserve(values)
 	if x.Earlier != nil {
 		r.earlier = x.Earlier()
 	}
-	var texts textsOfParams
 	var param string
+	var parts []string
 	var key int64
 	var unions [][]int64
 	for _, entry := range values {
@@ -172,7 +172,7 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 		}
 		if param == "" || entry.Param != param { // the values of a parameter follow each other
 			param, key = entry.Param, x.Hash.Param(typeName, entry.Param)
-			if parts := x.Extractor.Parts(typeName, param); len(parts) > 0 {
+			if parts = x.Extractor.Parts(typeName, param); len(parts) > 0 {
 				unions = append(unions, x.Hash.Params(typeName, param, parts))
 			}
 			r.addParam(key, PresenceBit(x.Extractor.Ordinal(typeName, param)))
@@ -186,7 +186,7 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 			}
 		case store.Text:
 			r.texts = append(r.texts, x.textRow(key, v))
-			texts.add(entry.Param, v)
+			texts.add(param, parts, v)
 		case store.Reference:
 			target, base := x.Hash.Target(v)
 			r.references = append(r.references, referenceRow{key: key, tgt: target, base: base})
@@ -205,8 +205,7 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	for i := range r.periods {
 		r.periods[i].facets = r.facets
 	}
-	r.Vals = []byte{}
-	x.addTexts(&r, typeName, texts)
+	r.addTexts(typeName, &texts)
 	r.sortUnique()
 	r.markTokensOfParts(unions)
 	markEnds(r.texts, func(t *textRow) (int64, *int64) { return t.key, &t.facets })
@@ -214,8 +213,8 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	return r
 }
 
-// reserve allocates the rows of values at once.
-func (r *Rows) reserve(values []store.IndexValue) {
+// reserve allocates the rows of values at once, and the memory for their texts.
+func (r *Rows) reserve(values []store.IndexValue) textsOfParams {
 	var tokens, texts int
 	for _, entry := range values {
 		switch entry.Value.(type) {
@@ -226,6 +225,7 @@ func (r *Rows) reserve(values []store.IndexValue) {
 		}
 	}
 	r.tokens, r.texts, r.Marks = make([]tokenRow, 0, tokens), make([]textRow, 0, texts), make([]int64, 0, len(values)+2*tokens)
+	return newTextsOfParams(texts)
 }
 
 // addParam adds a parameter of the record. bit is its PresenceBit.
@@ -245,10 +245,9 @@ func (x *Indexer) addToken(r *Rows, key int64, typeName, param string, t store.T
 		common := CommonBit(x.Extractor.CommonCodes(typeName), store.TokenIs{Param: param, System: &t.System, Code: &t.Code})
 		row.isEarlier = common != 0
 		r.Present |= common
-		r.Signature = r.Signature.With(x.Hash.FacetSignature(key, t.Code))
-		for _, mark := range []int64{
-			x.Hash.FacetMark(key, store.TokenIs{Code: &t.Code}), x.Hash.FacetMark(key, store.TokenIs{System: &t.System, Code: &t.Code}),
-		} {
+		ofAnySystem := x.Hash.FacetMark(key, store.TokenIs{Code: &t.Code})
+		r.Signature = r.Signature.With(facetSignature(ofAnySystem))
+		for _, mark := range []int64{ofAnySystem, x.Hash.FacetMark(key, store.TokenIs{System: &t.System, Code: &t.Code})} {
 			r.Marks = append(r.Marks, mark)
 			r.facets |= FacetBit(mark)
 			r.textFacets |= TextFacetBit(mark)
@@ -293,22 +292,12 @@ func (x *Indexer) textRow(key int64, text store.Text) textRow {
 
 func (r *Rows) sortUnique() {
 	sortUnique(&r.Marks, cmp.Compare)
-	sortUnique(&r.tokens, func(a, b tokenRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.code, b.code), cmp.Compare(a.sys, b.sys), cmp.Compare(a.of, b.of))
-	})
-	sortUnique(&r.references, func(a, b referenceRow) int {
-		return cmp.Or(cmp.Compare(a.tgt, b.tgt), cmp.Compare(a.key, b.key), cmp.Compare(a.base, b.base), cmp.Compare(a.of, b.of))
-	})
-	sortUnique(&r.texts, func(a, b textRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.more, b.more), cmp.Compare(a.of, b.of))
-	})
-	r.sortIndexedTexts()
-	sortUnique(&r.periods, func(a, b periodRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lo, b.lo), cmp.Compare(a.hi, b.hi), cmp.Compare(a.of, b.of))
-	})
-	sortUnique(&r.points, func(a, b pointRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.lat, b.lat), cmp.Compare(a.lon, b.lon), cmp.Compare(a.of, b.of))
-	})
+	sortUnique(&r.tokens, compareTokens)
+	sortUnique(&r.references, compareReferences)
+	sortUnique(&r.texts, compareTextRows)
+	slices.SortFunc(r.indexed, compareIndexedTexts)
+	sortUnique(&r.periods, comparePeriods)
+	sortUnique(&r.points, comparePoints)
 	sortUnique(&r.Paths, comparePaths)
 }
 
@@ -342,10 +331,6 @@ func markEnds[T any](rows []T, fields func(*T) (key int64, facets *int64)) {
 func UniquePaths(paths []ReferencePath) []ReferencePath {
 	sortUnique(&paths, comparePaths)
 	return paths
-}
-
-func comparePaths(a, b ReferencePath) int {
-	return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Param, b.Param), cmp.Compare(a.Target, b.Target))
 }
 
 // Sum returns the checksum of the rows. If it differs from the stored one (column ixsum), a release
@@ -393,15 +378,18 @@ func (r *Rows) Sum() int64 {
 // Without returns the rows of the index tables that other does not have. The result has no Marks,
 // Vals, Signature, Present, Paths, Labels or Links.
 func (r *Rows) Without(other *Rows) Rows {
-	return Rows{
-		tokens:     missing(r.tokens, other.tokens),
-		references: missing(r.references, other.references),
-		texts:      missing(r.texts, other.texts),
-		indexed:    missing(r.indexed, other.indexed),
+	missing := Rows{
+		tokens:     without(r.tokens, other.tokens, compareTokens),
+		references: without(r.references, other.references, compareReferences),
+		indexed:    without(r.indexed, other.indexed, compareIndexedTexts),
 		earlier:    r.earlier,
-		periods:    missing(r.periods, other.periods),
-		points:     missing(r.points, other.points),
+		periods:    without(r.periods, other.periods, comparePeriods),
+		points:     without(r.points, other.points, comparePoints),
 	}
+	if r.earlier.WideTexts {
+		missing.texts = without(r.texts, other.texts, compareTextRows)
+	}
+	return missing
 }
 
 // WithoutIndexedTexts returns the rows without those of ix_text. These are the stored rows of a
@@ -412,16 +400,16 @@ func (r *Rows) WithoutIndexedTexts() Rows {
 	return rows
 }
 
-func missing[T comparable](from, in []T) []T {
-	known := make(map[T]struct{}, len(in))
-	for _, row := range in {
-		known[row] = struct{}{}
-	}
-	var gone []T
-	for _, row := range from {
-		if _, kept := known[row]; !kept {
-			gone = append(gone, row)
+// without returns the rows that others do not have. Both are sorted by compare and have no duplicates.
+func without[T comparable](rows, others []T, compare func(a, b T) int) []T {
+	var missing []T
+	for _, row := range rows {
+		for len(others) > 0 && compare(others[0], row) < 0 {
+			others = others[1:]
+		}
+		if len(others) == 0 || others[0] != row {
+			missing = append(missing, row)
 		}
 	}
-	return gone
+	return missing
 }

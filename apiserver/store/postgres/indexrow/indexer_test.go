@@ -203,7 +203,7 @@ func TestWithout(t *testing.T) {
 	birth := store.IndexValue{Param: "birthdate", Value: store.Period{From: 1, Until: 2}}
 	before, after := indexerOf(t, family("smith"), birth).Rows("Patient", store.Body{}), indexerOf(t, family("jones"), birth).Rows("Patient", store.Body{})
 	added := after.Without(&before)
-	if len(added.texts) != 1 || added.texts[0].val != "jones" || len(added.periods) != 0 {
+	if len(added.indexed) != 1 || added.indexed[0].val != "jones" || len(added.periods) != 0 {
 		t.Errorf("added: %+v", added)
 	}
 	st := &arguments{}
@@ -211,6 +211,21 @@ func TestWithout(t *testing.T) {
 	if len(sql) != 2 || !strings.HasPrefix(sql[0], "i_ix_text AS (INSERT INTO ix_text (site, rid, key, val, facets) SELECT $1, r, ") ||
 		!strings.HasPrefix(sql[1], "d_ix_text AS (DELETE FROM ix_text x ") || len(st.values) != 3+1+2 {
 		t.Errorf("statements with %d arguments: %q", len(st.values), sql)
+	}
+}
+
+// A row with the same value but other facets is another row.
+func TestWithoutOtherFacets(t *testing.T) {
+	rows := func(gender string) Rows {
+		return indexerOf(t, store.IndexValue{Param: "family", Value: store.Text{Folded: "smith", Original: "smith"}},
+			store.IndexValue{Param: "gender", Value: store.Token{Code: gender}}).Rows("Patient", store.Body{})
+	}
+	before, after := rows("male"), rows("female")
+	if added, gone := after.Without(&before), before.Without(&after); len(added.indexed) != 1 || len(gone.indexed) != 1 {
+		t.Errorf("added: %+v, gone: %+v", added.indexed, gone.indexed)
+	}
+	if same := rows("male"); len(same.Without(&before).indexed) != 0 {
+		t.Errorf("the same rows count as added")
 	}
 }
 

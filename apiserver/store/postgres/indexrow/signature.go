@@ -43,8 +43,12 @@ func TextSignature(key int32, prefix string) (s Signature) {
 // FacetSignature returns the signature of records with a code of a facet, of any system. key is the
 // key (Param) of the search parameter.
 func (h Hasher) FacetSignature(key int64, code string) Signature {
-	mark := uint64(h.FacetMark(key, store.TokenIs{Code: &code}))
-	return at(mark).With(at(mark >> 32))
+	return facetSignature(h.FacetMark(key, store.TokenIs{Code: &code}))
+}
+
+// facetSignature is FacetSignature for the facet mark of a code of any system.
+func facetSignature(mark int64) Signature {
+	return at(uint64(mark)).With(at(uint64(mark) >> 32))
 }
 
 // PresenceBit returns the bit of a parameter in the column present, which is in the same index as the

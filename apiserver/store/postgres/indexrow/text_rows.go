@@ -1,7 +1,6 @@
 package indexrow
 
 import (
-	"cmp"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -54,6 +53,9 @@ const (
 	// lastOfKey comes before the startOfText of the greatest folded text of a key. The texts of a key
 	// are in ascending order. endOfKey comes after the greatest one.
 	lastOfKey, endOfKey = 0xfd, 0xf9
+	// maxTextOverhead is the maximum number of bytes that packText adds to a folded text: lastOfKey,
+	// startOfText, the code of the key, isFolded, endOfText and endOfKey.
+	maxTextOverhead = 9
 )
 
 // appendKeyCode appends a key as four bytes with six bits each. No text in UTF-8 begins with such a
@@ -68,91 +70,127 @@ func validText(text string) string { return strings.ToValidUTF8(text, "\uFFFD") 
 // IndexedText returns the column val of a folded text.
 func IndexedText(folded string) string { return folded[:min(len(folded), MaxIndexedBytes)] }
 
-// paramTexts are the texts of one parameter. addTexts sorts them and removes duplicates.
+// paramTexts are the texts of one parameter. addTexts sorts them and removes duplicates. parts are the
+// parts of the parameter. begin and end are the bounds of the rows in Rows.indexed that have the
+// parameter's own key.
 type paramTexts struct {
-	param string
-	texts []store.Text
+	param      string
+	parts      []string
+	texts      []store.Text
+	begin, end int
 }
 
-// textsOfParams collects the texts of a record by parameter.
-type textsOfParams []paramTexts
+// textsOfParams collects the texts of a record by parameter. free is memory for texts.
+type textsOfParams struct {
+	params []paramTexts
+	free   []store.Text
+}
 
-// add adds a text of a parameter.
-func (t *textsOfParams) add(param string, text store.Text) {
+// newTextsOfParams returns textsOfParams with memory for n texts.
+func newTextsOfParams(n int) textsOfParams {
+	return textsOfParams{make([]paramTexts, 0, n), make([]store.Text, 0, n)}
+}
+
+// add adds a text of a parameter with some parts.
+func (t *textsOfParams) add(param string, parts []string, text store.Text) {
 	text.Folded, text.Original = validText(text.Folded), validText(text.Original)
-	for i := len(*t) - 1; i >= 0; i-- {
-		if (*t)[i].param == param {
-			(*t)[i].texts = append((*t)[i].texts, text)
-			return
+	i := t.index(param)
+	if i < 0 {
+		i = len(t.params)
+		if i > 0 { // the texts of the last parameter must not grow into those of this one
+			last := &t.params[i-1]
+			last.texts = slices.Clip(last.texts)
 		}
+		t.params = append(t.params, paramTexts{param: param, parts: parts, texts: t.free})
 	}
-	*t = append(*t, paramTexts{param, []store.Text{text}})
+	p := &t.params[i]
+	p.texts = append(p.texts, text)
+	if i+1 == len(t.params) {
+		t.free = p.texts[len(p.texts):]
+	}
 }
 
-func (t textsOfParams) of(param string) []store.Text {
-	for i := range t {
-		if t[i].param == param {
-			return t[i].texts
-		}
+// index returns the index of a parameter, or -1 if it has no texts.
+func (t *textsOfParams) index(param string) int {
+	return slices.IndexFunc(t.params, func(p paramTexts) bool { return p.param == param })
+}
+
+func (t *textsOfParams) of(param string) []store.Text {
+	if i := t.index(param); i >= 0 {
+		return t.params[i].texts
 	}
 	return nil
 }
 
-func compareTexts(a, b store.Text) int {
-	return cmp.Or(cmp.Compare(a.Folded, b.Folded), cmp.Compare(a.Original, b.Original))
-}
-
 // addTexts adds the rows of ix_text and the column vals.
-func (x *Indexer) addTexts(r *Rows, typeName string, all textsOfParams) {
-	for i := range all {
-		sortUnique(&all[i].texts, compareTexts)
+func (r *Rows) addTexts(typeName string, all *textsOfParams) {
+	texts, size := 0, 0
+	for i := range all.params {
+		p := &all.params[i]
+		sortUnique(&p.texts, compareTexts)
+		texts += len(p.texts)
+		for _, text := range p.texts {
+			size += len(text.Folded) + maxTextOverhead
+		}
 	}
-	type place struct {
-		key int32
-		val string
-	}
-	at := map[place]int{}
+	r.indexed, r.Vals = make([]indexedTextRow, 0, texts), make([]byte, 0, size)
 	var originals []byte
-	for _, p := range all {
-		key, parts := TextKey(typeName, p.param), x.Extractor.Parts(typeName, p.param)
-		own := p.texts
-		if len(parts) > 0 {
+	for i := range all.params {
+		p := &all.params[i]
+		key, own := TextKey(typeName, p.param), p.texts
+		if len(p.parts) > 0 {
 			own = slices.DeleteFunc(slices.Clone(own), func(text store.Text) bool {
-				return slices.ContainsFunc(parts, func(part string) bool {
+				return slices.ContainsFunc(p.parts, func(part string) bool {
 					_, found := slices.BinarySearchFunc(all.of(part), text, compareTexts)
 					return found
 				})
 			})
 		}
+		p.begin = len(r.indexed)
 		for i, text := range own {
 			originals = r.packText(key, text, i+1 == len(own), originals)
 			val := IndexedText(text.Folded)
-			if _, known := at[place{key, val}]; !known && !isTextOf(all, parts, val) {
-				at[place{key, val}] = len(r.indexed)
+			isKnown := len(r.indexed) > p.begin && r.indexed[len(r.indexed)-1].val == val
+			if !isKnown && !isTextOf(all, p.parts, val) {
 				r.indexed = append(r.indexed, indexedTextRow{key: key, val: val, facets: r.textFacets})
 			}
 		}
+		p.end = len(r.indexed)
 	}
 	r.Vals = append(r.Vals, originals...)
-	for _, p := range all {
-		keys := TextKeys(typeName, p.param, x.Extractor.Parts(typeName, p.param))
-		for _, descending := range []bool{false, true} {
-			end := p.texts[0]
-			if descending {
-				end = p.texts[len(p.texts)-1]
-			}
-			for _, key := range keys {
-				if i, known := at[place{key, IndexedText(end.Folded)}]; known {
-					r.indexed[i].facets |= TextEndMark(len(keys) > 1, descending)
-					break
-				}
-			}
+	for _, p := range all.params {
+		isUnion := len(p.parts) > 0
+		r.markTextEnd(all, p, p.texts[0], TextEndMark(isUnion, false))
+		r.markTextEnd(all, p, p.texts[len(p.texts)-1], TextEndMark(isUnion, true))
+	}
+}
+
+// markTextEnd sets a mark in the row of ix_text of a text of a parameter. The row has the key of the
+// parameter or of one of its parts.
+func (r *Rows) markTextEnd(all *textsOfParams, of paramTexts, end store.Text, mark int64) {
+	val := IndexedText(end.Folded)
+	if r.markText(of, val, mark) {
+		return
+	}
+	for _, part := range of.parts {
+		if i := all.index(part); i >= 0 && r.markText(all.params[i], val, mark) {
+			return
 		}
 	}
 }
 
+// markText sets a mark in the row of a val of a parameter. It reports whether there is one.
+func (r *Rows) markText(of paramTexts, val string, mark int64) bool {
+	rows := r.indexed[of.begin:of.end]
+	i, found := slices.BinarySearchFunc(rows, val, func(row indexedTextRow, val string) int { return strings.Compare(row.val, val) })
+	if found {
+		rows[i].facets |= mark
+	}
+	return found
+}
+
 // isTextOf reports whether one of the parameters has a text with a val. The texts are sorted.
-func isTextOf(all textsOfParams, params []string, val string) bool {
+func isTextOf(all *textsOfParams, params []string, val string) bool {
 	return slices.ContainsFunc(params, func(param string) bool {
 		texts := all.of(param)
 		at, _ := slices.BinarySearchFunc(texts, store.Text{Folded: val}, compareTexts)
@@ -236,9 +274,3 @@ var (
 	TextEnd = []byte{endOfText}
 	KeyEnd  = []byte{endOfKey}
 )
-
-func (r *Rows) sortIndexedTexts() {
-	slices.SortFunc(r.indexed, func(a, b indexedTextRow) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.val, b.val), cmp.Compare(a.of, b.of))
-	})
-}

@@ -150,3 +150,15 @@ func TestTextStart(t *testing.T) {
 		}
 	}
 }
+
+// The texts of a parameter may be among the values of several places.
+func TestTextsInAnyOrder(t *testing.T) {
+	text := func(param, text string) store.IndexValue {
+		return store.IndexValue{Param: param, Value: store.Text{Folded: text, Original: text}}
+	}
+	want := indexerOf(t, text("city", "a"), text("city", "b"), text("city", "e"), text("given", "c"), text("given", "d")).Rows("Patient", store.Body{})
+	got := indexerOf(t, text("city", "b"), text("given", "d"), text("city", "a"), text("given", "c"), text("city", "e")).Rows("Patient", store.Body{})
+	if diff := cmp.Diff(want.indexed, got.indexed, cmp.AllowUnexported(indexedTextRow{})); diff != "" || !bytes.Equal(want.Vals, got.Vals) {
+		t.Errorf("vals %q, want %q; rows (-want +got):\n%s", got.Vals, want.Vals, diff)
+	}
+}

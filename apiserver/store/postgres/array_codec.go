@@ -3,20 +3,25 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// arrayCodec encodes []int64 and [][]byte, the arguments with the rows that statements insert. Unlike
-// pgx's own codec, which encodes all other values, it needs no allocation and no dynamic call for
-// each element.
+// arrayCodec encodes []int64, []int32, [][]byte and []string, the arguments with the rows that statements
+// insert. Unlike pgx's own codec, which encodes all other values, it needs no allocation and no dynamic
+// call for each element.
 type arrayCodec struct{ *pgtype.ArrayCodec }
 
 // registerArrays makes a connection use arrayCodec.
 func registerArrays(_ context.Context, conn *pgx.Conn) error {
-	types := conn.TypeMap()
-	for _, oid := range []uint32{pgtype.Int8ArrayOID, pgtype.ByteaArrayOID} {
+	registerArrayTypes(conn.TypeMap())
+	return nil
+}
+
+func registerArrayTypes(types *pgtype.Map) {
+	for _, oid := range []uint32{pgtype.Int8ArrayOID, pgtype.Int4ArrayOID, pgtype.ByteaArrayOID, pgtype.TextArrayOID} {
 		known, ok := types.TypeForOID(oid)
 		if !ok {
 			continue
@@ -25,22 +30,29 @@ func registerArrays(_ context.Context, conn *pgx.Conn) error {
 			types.RegisterType(&pgtype.Type{Name: known.Name, OID: oid, Codec: arrayCodec{codec}})
 		}
 	}
-	return nil
 }
 
 // PlanEncode implements pgtype.Codec.
 func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
 	if format == pgtype.BinaryFormatCode {
-		switch value.(type) {
-		case []int64:
-			return encodeArray[int64]{pgtype.Int8OID, func(buf []byte, n int64) []byte {
+		switch {
+		case oid == pgtype.Int8ArrayOID && is[[]int64](value):
+			return encodeArray[int64]{pgtype.Int8OID, func(int64) int { return 8 }, func(buf []byte, n int64) []byte {
 				return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(buf, 8), uint64(n))
 			}}
-		case [][]byte:
-			return encodeArray[[]byte]{pgtype.ByteaOID, func(buf, value []byte) []byte {
+		case oid == pgtype.Int4ArrayOID && is[[]int32](value):
+			return encodeArray[int32]{pgtype.Int4OID, func(int32) int { return 4 }, func(buf []byte, n int32) []byte {
+				return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(buf, 4), uint32(n))
+			}}
+		case oid == pgtype.ByteaArrayOID && is[[][]byte](value):
+			return encodeArray[[]byte]{pgtype.ByteaOID, func(value []byte) int { return len(value) }, func(buf, value []byte) []byte {
 				if value == nil {
 					return binary.BigEndian.AppendUint32(buf, nullLength)
 				}
+				return append(binary.BigEndian.AppendUint32(buf, uint32(len(value))), value...)
+			}}
+		case oid == pgtype.TextArrayOID && is[[]string](value):
+			return encodeArray[string]{pgtype.TextOID, func(value string) int { return len(value) }, func(buf []byte, value string) []byte {
 				return append(binary.BigEndian.AppendUint32(buf, uint32(len(value))), value...)
 			}}
 		}
@@ -48,14 +60,24 @@ func (c arrayCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value an
 	return c.ArrayCodec.PlanEncode(m, oid, format, value)
 }
 
+func is[T any](value any) bool {
+	_, ok := value.(T)
+	return ok
+}
+
 // nullLength is the length of a value that is NULL, in Postgres's binary format.
 const nullLength = 0xffffffff
+
+// arrayHead is the size in bytes of what comes before the elements of an array.
+const arrayHead = 20
 
 // encodeArray encodes a slice as a one-dimensional array with subscripts from 1, in Postgres's
 // binary format (array_recv).
 type encodeArray[T any] struct {
 	element uint32
-	append  func(buf []byte, value T) []byte
+	// size returns the size of a value in bytes.
+	size   func(value T) int
+	append func(buf []byte, value T) []byte
 }
 
 // Encode implements pgtype.EncodePlan. A nil slice is NULL.
@@ -63,6 +85,13 @@ func (e encodeArray[T]) Encode(value any, buf []byte) ([]byte, error) {
 	all := value.([]T)
 	if all == nil {
 		return nil, nil
+	}
+	size := arrayHead + 4*len(all)
+	for _, one := range all {
+		size += e.size(one)
+	}
+	if cap(buf)-len(buf) < size { // doubled, as more arguments follow: append grows by a quarter
+		buf = slices.Grow(buf, max(size, 2*cap(buf)-len(buf)))
 	}
 	dimensions := uint32(min(1, len(all)))
 	buf = binary.BigEndian.AppendUint32(buf, dimensions)

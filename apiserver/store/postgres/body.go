@@ -23,18 +23,21 @@ const maxBodyBytes = 64 << 20
 
 var errBadBody = errors.New("the stored body is invalid")
 
+// maxHeadBytes is the maximum number of bytes before the text in a stored body: the codec and two offsets.
+const maxHeadBytes = 1 + 2*binary.MaxVarintLen64
+
 // packBody returns a body in its stored form: the codec, the two offsets and the text, compressed
 // if that is shorter.
 func packBody(body store.Body) []byte {
-	head := make([]byte, 0, 16+len(body.JSON))
-	head = append(head, codecS2)
-	head = binary.AppendUvarint(head, uint64(body.IDOffset))
-	head = binary.AppendUvarint(head, uint64(body.MetaOffset))
-	packed := dictionary.Encode(nil, body.JSON)
+	stored := make([]byte, 0, maxHeadBytes+max(s2.MaxEncodedLen(len(body.JSON)), 0))
+	stored = append(stored, codecS2)
+	stored = binary.AppendUvarint(stored, uint64(body.IDOffset))
+	stored = binary.AppendUvarint(stored, uint64(body.MetaOffset))
+	packed := dictionary.Encode(stored[len(stored):cap(stored)], body.JSON) // in the memory of stored
 	if len(packed) >= len(body.JSON) {
-		head[0], packed = codecPlain, body.JSON
+		stored[0], packed = codecPlain, body.JSON
 	}
-	return append(head, packed...)
+	return append(stored, packed...)
 }
 
 // packedBody is a stored body whose head is parsed. Its text is still compressed.

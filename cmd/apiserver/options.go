@@ -67,7 +67,7 @@ func parseOptions(args []string, out io.Writer) (*options, error) {
 		"maximum `number` of open connections to the FHIR and AHDS APIs from one client address; further connections are closed; the clients behind a proxy share one address; 0 means no limit")
 	flags.IntVar(&o.maxInflight, "max-requests-inflight", 600,
 		"maximum `number` of requests to the FHIR and AHDS APIs that run concurrently, of which a Site may have three quarters; further requests are refused with 429; streams of deliveries do not count; 0 means no limit")
-	flags.BoolVar(&o.profiling, "profiling", false, "serve /debug/pprof at --health-address")
+	flags.BoolVar(&o.profiling, "profiling", false, "sample allocations, and serve /debug/pprof at --health-address")
 	o.aggregated.addFlags(flags)
 	o.delivery.addFlags(flags)
 	o.check.addFlags(flags)

@@ -150,7 +150,7 @@ func withPaddock(ctx context.Context, o options, bench func(context.Context, opt
 	defer func() { _ = cluster.Stop() }()
 	paddock, err := localpaddock.Start(ctx, cluster, localpaddock.Options{
 		BinDir: o.bin, SourceDir: o.source, Aggregated: o.aggregated, APIServers: o.apiServers, ControllerArgs: o.controllerArgs,
-		APIServerArgs: []string{"--profiling", "--cluster-max-records", "1000000", "--cluster-max-bytes", "100000000000"},
+		APIServerArgs: []string{"--cluster-max-records", "1000000", "--cluster-max-bytes", "100000000000"},
 	})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -90,8 +89,8 @@ func (e encodeArray[T]) Encode(value any, buf []byte) ([]byte, error) {
 	for _, one := range all {
 		size += e.size(one)
 	}
-	if cap(buf)-len(buf) < size { // doubled, as more arguments follow: append grows by a quarter
-		buf = slices.Grow(buf, max(size, 2*cap(buf)-len(buf)))
+	if cap(buf)-len(buf) < size { // double the capacity, because more arguments follow; append adds a quarter
+		buf = append(make([]byte, 0, max(len(buf)+size, 2*cap(buf))), buf...)
 	}
 	dimensions := uint32(min(1, len(all)))
 	buf = binary.BigEndian.AppendUint32(buf, dimensions)

@@ -77,12 +77,17 @@ func (s *Store) batchClock(st *sqlplan.Statement) string {
 
 // batchRows returns the CTEs that delete and insert index rows.
 func batchRows(st *sqlplan.Statement, batch []*pendingWrite) []string {
-	added, gone := indexrow.NewBatch(len(batch)), indexrow.NewBatch(len(batch))
-	old := make([]int64, len(batch))
+	old, updates := make([]int64, len(batch)), 0
+	for i, w := range batch {
+		if w.current != nil {
+			old[i] = w.current.rid
+			updates++
+		}
+	}
+	added, gone := indexrow.NewBatch(len(batch)), indexrow.NewBatch(updates)
 	for i, w := range batch {
 		added.Add(int32(i+1), &w.added)
 		if w.current != nil {
-			old[i] = w.current.rid
 			gone.Add(int32(i+1), &w.gone)
 		}
 	}

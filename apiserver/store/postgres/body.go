@@ -29,7 +29,7 @@ const maxHeadBytes = 1 + 2*binary.MaxVarintLen64
 // packBody returns a body in its stored form: the codec, the two offsets and the text, compressed
 // if that is shorter.
 func packBody(body store.Body) []byte {
-	stored := make([]byte, 0, maxHeadBytes+max(s2.MaxEncodedLen(len(body.JSON)), 0))
+	stored := make([]byte, 0, maxHeadBytes+s2.MaxEncodedLen(len(body.JSON)))
 	stored = append(stored, codecS2)
 	stored = binary.AppendUvarint(stored, uint64(body.IDOffset))
 	stored = binary.AppendUvarint(stored, uint64(body.MetaOffset))

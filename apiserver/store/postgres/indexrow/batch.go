@@ -7,15 +7,19 @@ import "strings"
 // index by value. So rows that follow each other touch the same pages.
 type Batch struct {
 	rows Rows
-	// records is the number of records that are added.
+	// records is the expected number of records. It only decides how much memory is reserved.
 	records int
 }
+
+// maxReserved is the maximum number of rows of a table for which a Batch reserves memory in advance. Batches
+// of 32 Patients with 19 texts have some 600 of ix_text.
+const maxReserved = 4096
 
 // NewBatch returns an empty Batch for a number of records.
 func NewBatch(records int) *Batch { return &Batch{records: records} }
 
 // Add adds rows of a record. of is the number of the record in the batch, counted from 1 as the
-// subscripts of arrays are.
+// subscripts of arrays are. Rows of ix_str are left out if the database does not have the table.
 func (b *Batch) Add(of int32, rows *Rows) {
 	b.rows.tokens = numbered(b, b.rows.tokens, rows.tokens, of, func(t *tokenRow) *int32 { return &t.of })
 	b.rows.references = numbered(b, b.rows.references, rows.references, of, func(t *referenceRow) *int32 { return &t.of })
@@ -28,12 +32,12 @@ func (b *Batch) Add(of int32, rows *Rows) {
 	b.rows.points = numbered(b, b.rows.points, rows.points, of, func(t *pointRow) *int32 { return &t.of })
 }
 
-// numbered appends rows with a number to all. The first rows make room for as many of each record, because
-// the records of a batch are mostly alike.
+// numbered appends rows with a number to all. If all is empty, numbered reserves as many rows for each record
+// of the batch as this record has, because the records of a batch are mostly alike.
 func numbered[R any](b *Batch, all, rows []R, of int32, field func(*R) *int32) []R {
 	from := len(all)
 	if cap(all) == 0 {
-		all = make([]R, 0, len(rows)*b.records)
+		all = make([]R, 0, max(len(rows), min(len(rows)*b.records, maxReserved)))
 	}
 	all = append(all, rows...)
 	for i := from; i < len(all); i++ {

@@ -7,9 +7,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
-// The orders of the index rows, which are those of the first columns of their indexes. Each function
-// compares a field only if those before it are equal, as most rows differ in the first one. cmp.Or
-// would compare all fields.
+// The orders of index rows, which are those of the first columns of their indexes, and of paths and texts.
+// Each function returns at the first field that differs. cmp.Or would compare all fields.
 
 func compareTokens(a, b tokenRow) int {
 	if a.key != b.key {

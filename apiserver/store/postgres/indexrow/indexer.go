@@ -215,17 +215,22 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 
 // reserve allocates the rows of values at once, and the memory for their texts.
 func (r *Rows) reserve(values []store.IndexValue) textsOfParams {
-	var tokens, texts int
+	var tokens, texts, params int // params is the number of parameters with texts
+	var param string
 	for _, entry := range values {
 		switch entry.Value.(type) {
 		case store.Token:
 			tokens++
 		case store.Text:
 			texts++
+			if texts == 1 || entry.Param != param {
+				params++
+			}
+			param = entry.Param
 		}
 	}
 	r.tokens, r.texts, r.Marks = make([]tokenRow, 0, tokens), make([]textRow, 0, texts), make([]int64, 0, len(values)+2*tokens)
-	return newTextsOfParams(texts)
+	return newTextsOfParams(params, texts)
 }
 
 // addParam adds a parameter of the record. bit is its PresenceBit.
@@ -376,7 +381,8 @@ func (r *Rows) Sum() int64 {
 }
 
 // Without returns the rows of the index tables that other does not have. The result has no Marks,
-// Vals, Signature, Present, Paths, Labels or Links.
+// Vals, Signature, Present, Paths, Labels or Links, and no rows of ix_str if the database does not have
+// that table.
 func (r *Rows) Without(other *Rows) Rows {
 	missing := Rows{
 		tokens:     without(r.tokens, other.tokens, compareTokens),
@@ -400,7 +406,8 @@ func (r *Rows) WithoutIndexedTexts() Rows {
 	return rows
 }
 
-// without returns the rows that others do not have. Both are sorted by compare and have no duplicates.
+// without returns the rows that are not among others. Both must be sorted by compare, and no two rows of
+// either may compare as equal. A row and one of others that compare as equal may differ in other fields.
 func without[T comparable](rows, others []T, compare func(a, b T) int) []T {
 	var missing []T
 	for _, row := range rows {

@@ -90,6 +90,48 @@ func TestRowsOfEachKind(t *testing.T) {
 	}
 }
 
+// TestSum shows that the checksum of a record remains as it is stored, as its rows count as those of another
+// extraction otherwise.
+func TestSum(t *testing.T) {
+	text := func(param, folded, original string) store.IndexValue {
+		return store.IndexValue{Param: param, Value: store.Text{Folded: folded, Original: original}}
+	}
+	rows := indexerOf(t,
+		store.IndexValue{Param: "gender", Value: store.Token{System: "g", Code: "female"}},
+		store.IndexValue{Param: "identifier", Value: store.Token{System: "s", Code: "2"}},
+		store.IndexValue{Param: "identifier", Value: store.Token{System: "s", Code: "1"}},
+		store.IndexValue{Param: "identifier", Value: store.Token{System: "r", Code: "1"}},
+		store.IndexValue{Param: "composite", Value: store.Pair{First: store.Token{System: "s", Code: "1"}, Second: store.Token{Code: "2"}}},
+		text("name", "smith", "Smith"), text("name", "smith", "SMITH"), text("name", "ada", "ada"), text("family", "smith", "Smith"),
+		text("note", strings.Repeat("x", MaxIndexedBytes+1), "X"),
+		store.IndexValue{Param: "birthdate", Value: store.Period{From: 1, Until: 2}},
+		store.IndexValue{Param: "birthdate", Value: store.Period{From: -1, Until: 2}},
+		store.IndexValue{Param: "near", Value: store.Point{Latitude: 1, Longitude: 2}},
+		store.IndexValue{Param: "organization", Value: store.Reference{Type: "Organization", ID: "1"}},
+		store.IndexValue{Param: "link", Value: store.Reference{ID: "http://elsewhere"}},
+		store.IndexValue{Param: "", Value: store.Mention{Type: "Organization", ID: "2"}},
+	).Rows("Patient", store.Body{})
+	if got, want := rows.Sum(), int64(-4667379406637792053); got != want {
+		t.Errorf("checksum: %d, want %d", got, want)
+	}
+}
+
+// A database with ix_str gets the rows of this table too, also in a batch.
+func TestWideTexts(t *testing.T) {
+	rows := func(family string) Rows {
+		x := indexerOf(t, store.IndexValue{Param: "family", Value: store.Text{Folded: family, Original: family}})
+		x.Earlier = func() Earlier { return Earlier{WideTexts: true} }
+		return x.Rows("Patient", store.Body{})
+	}
+	before, after := rows("smith"), rows("jones")
+	added := after.Without(&before)
+	batch := NewBatch(1)
+	batch.Add(1, &added)
+	if sql := strings.Join(batch.Insert(&arguments{}, "r", "rids"), ","); len(added.texts) != 1 || !strings.Contains(sql, "INSERT INTO ix_str") {
+		t.Errorf("added: %+v, by %s", added.texts, sql)
+	}
+}
+
 // TestPresence shows that each parameter with a number has a bit in present, also one whose value has
 // nothing to compare.
 func TestPresence(t *testing.T) {

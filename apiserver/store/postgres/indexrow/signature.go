@@ -46,7 +46,7 @@ func (h Hasher) FacetSignature(key int64, code string) Signature {
 	return facetSignature(h.FacetMark(key, store.TokenIs{Code: &code}))
 }
 
-// facetSignature is FacetSignature for the facet mark of a code of any system.
+// facetSignature returns the signature of records with a facet mark, which is that of a code of any system.
 func facetSignature(mark int64) Signature {
 	return at(uint64(mark)).With(at(uint64(mark) >> 32))
 }

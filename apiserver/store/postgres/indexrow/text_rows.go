@@ -80,18 +80,19 @@ type paramTexts struct {
 	begin, end int
 }
 
-// textsOfParams collects the texts of a record by parameter. free is memory for texts.
+// textsOfParams collects the texts of a record by parameter. free is an empty slice of the memory that no
+// parameter uses yet.
 type textsOfParams struct {
 	params []paramTexts
 	free   []store.Text
 }
 
-// newTextsOfParams returns textsOfParams with memory for n texts.
-func newTextsOfParams(n int) textsOfParams {
-	return textsOfParams{make([]paramTexts, 0, n), make([]store.Text, 0, n)}
+// newTextsOfParams returns textsOfParams with memory for a number of parameters, and for their texts.
+func newTextsOfParams(params, texts int) textsOfParams {
+	return textsOfParams{make([]paramTexts, 0, params), make([]store.Text, 0, texts)}
 }
 
-// add adds a text of a parameter with some parts.
+// add adds a text of a parameter. parts are the parts of the parameter, if any.
 func (t *textsOfParams) add(param string, parts []string, text store.Text) {
 	text.Folded, text.Original = validText(text.Folded), validText(text.Original)
 	i := t.index(param)
@@ -112,7 +113,12 @@ func (t *textsOfParams) add(param string, parts []string, text store.Text) {
 
 // index returns the index of a parameter, or -1 if it has no texts.
 func (t *textsOfParams) index(param string) int {
-	return slices.IndexFunc(t.params, func(p paramTexts) bool { return p.param == param })
+	for i := range t.params {
+		if t.params[i].param == param {
+			return i
+		}
+	}
+	return -1
 }
 
 func (t *textsOfParams) of(param string) []store.Text {

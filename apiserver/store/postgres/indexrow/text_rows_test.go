@@ -151,7 +151,7 @@ func TestTextStart(t *testing.T) {
 	}
 }
 
-// The texts of a parameter may be among the values of several places.
+// The texts of a parameter need not follow each other.
 func TestTextsInAnyOrder(t *testing.T) {
 	text := func(param, text string) store.IndexValue {
 		return store.IndexValue{Param: param, Value: store.Text{Folded: text, Original: text}}

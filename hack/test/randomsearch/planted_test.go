@@ -193,7 +193,7 @@ var faults = []fault{
 	},
 	{
 		"postgres, matching: what an update removed is still found", "apiserver/store/postgres/indexrow/indexer.go",
-		`missing(r.texts, other.texts)`, `missing(r.texts, r.texts)`,
+		`without(r.indexed, other.indexed, compareIndexedTexts)`, `without(r.indexed, r.indexed, compareIndexedTexts)`,
 	},
 	{
 		"postgres, access: conditions let through what is hidden", "apiserver/store/postgres/sqlplan/compiler.go",

@@ -406,15 +406,16 @@ func (r *Rows) WithoutIndexedTexts() Rows {
 	return rows
 }
 
-// without returns the rows that are not among others. Both must be sorted by compare, and no two rows of
-// either may compare as equal. A row and one of others that compare as equal may differ in other fields.
-func without[T comparable](rows, others []T, compare func(a, b T) int) []T {
+// without returns the rows that are not among those in except. Both slices must be sorted by compare, and no
+// two rows of a slice may compare as equal. Two rows of different slices that do may still differ in fields
+// that compare ignores.
+func without[T comparable](rows, except []T, compare func(a, b T) int) []T {
 	var missing []T
 	for _, row := range rows {
-		for len(others) > 0 && compare(others[0], row) < 0 {
-			others = others[1:]
+		for len(except) > 0 && compare(except[0], row) < 0 {
+			except = except[1:]
 		}
-		if len(others) == 0 || others[0] != row {
+		if len(except) == 0 || except[0] != row {
 			missing = append(missing, row)
 		}
 	}

@@ -6,6 +6,7 @@ package batcher
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -188,17 +189,27 @@ func (b *Batcher[Q]) dequeue() []*waiter[Q] {
 	return joined
 }
 
-// finish makes the first waiter in the queue the leader of the next batch. The next batch replaces
-// the one that has ended in inFlight, which therefore changes only if no waiter is queued.
+// finish starts the next batch, if a waiter is queued. The goroutine of its leader runs first: the server
+// is idle until the next batch is sent, while the caller of Do delays only its own answer.
 func (b *Batcher[Q]) finish() {
+	if b.handOver() {
+		runtime.Gosched() // The scheduler continues with the goroutine that became ready last.
+	}
+}
+
+// handOver makes the first waiter in the queue the leader of the next batch, and reports whether there
+// was one. The next batch replaces the one that has ended in inFlight, which therefore changes only
+// if no waiter is queued.
+func (b *Batcher[Q]) handOver() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.queue) == 0 {
 		b.inFlight--
-		return
+		return false
 	}
 	next := b.queue[0]
 	b.queue = slices.Delete(b.queue, 0, 1)
 	next.leader = true
 	close(next.done)
+	return true
 }

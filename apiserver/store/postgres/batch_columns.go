@@ -32,12 +32,9 @@ const versionNames = "self, ver, ixsum, low, method, deleted, labelled, vals, si
 func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
 	c := &batchColumns{packed: []int64{}}
 	for _, w := range writes {
-		low, body := int64(-1), noBody
+		low := int64(-1)
 		if w.Outcome == store.Created {
 			low = s.rids.Low()
-		}
-		if !w.next.deleted {
-			body = packBody(w.next.body)
 		}
 		c.selves, c.versions, c.sums, c.lows = append(c.selves, w.next.self), append(c.versions, w.next.version), append(c.sums, w.next.sum), append(c.lows, low)
 		c.methods, c.deleted = append(c.methods, methodNumber(w.next.method)), append(c.deleted, w.next.deleted)
@@ -45,7 +42,7 @@ func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
 		c.vals = append(c.vals, nonNilBytes(w.rows.Vals))
 		c.sigs, c.sigs2, c.sigs3 = append(c.sigs, w.rows.Signature[0]), append(c.sigs2, w.rows.Signature[1]), append(c.sigs3, w.rows.Signature[2])
 		c.present = append(c.present, w.rows.Present)
-		c.bodies, c.metadata = append(c.bodies, body), append(c.metadata, w.next.metadata.pack())
+		c.bodies, c.metadata = append(c.bodies, w.body), append(c.metadata, w.next.metadata.pack())
 		c.begins = append(c.begins, int32(len(c.packed)))
 		c.packed = append(c.packed, w.rows.Marks...)
 		c.marks = append(c.marks, int32(len(c.packed)))

@@ -40,6 +40,14 @@ func packBody(body store.Body) []byte {
 	return append(stored, packed...)
 }
 
+// packState returns the body of a version in its stored form, which is noBody for a tombstone.
+func packState(at *state) []byte {
+	if at.deleted {
+		return noBody
+	}
+	return packBody(at.body)
+}
+
 // packedBody is a stored body whose head is parsed. Its text is still compressed.
 type packedBody struct {
 	codec                byte

@@ -19,7 +19,10 @@ type edit struct {
 	// rows are the index rows of the record after the write.
 	rows        indexrow.Rows
 	added, gone indexrow.Rows
-	events      []store.Event
+	// body is the body of the next version in its stored form. It is packed here, and not with the
+	// statement, because writes of a batch wait for its statement.
+	body   []byte
+	events []store.Event
 	// entry is the entry of the audit log to store with the change, or nil.
 	entry *audit.Entry
 }
@@ -33,9 +36,12 @@ func (s *Store) edit(p *decision, current *state, before indexrow.Rows, events [
 		return e
 	}
 	p.next.isPacked = true
-	if p.Action != store.ActionPurge && !p.next.deleted {
-		e.rows = s.index.Rows(p.next.key.Type, p.next.body)
-		p.next.sum = e.rows.Sum()
+	if p.Action != store.ActionPurge {
+		e.body = packState(&p.next)
+		if !p.next.deleted {
+			e.rows = s.index.Rows(p.next.key.Type, p.next.body)
+			p.next.sum = e.rows.Sum()
+		}
 	}
 	e.added, e.gone = e.rows, before
 	if current != nil && !current.deleted {
@@ -66,9 +72,9 @@ func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *s
 	var parts []string
 	switch p.Action {
 	case store.ActionCreate:
-		parts = []string{timeTable(st, p, current), insertRecord(st, &p.next, &e.rows)}
+		parts = []string{timeTable(st, p, current), insertRecord(st, e)}
 	case store.ActionUpdate:
-		parts = append([]string{timeTable(st, p, current)}, updateRecord(st, current, &p.next, &e.rows)...)
+		parts = append([]string{timeTable(st, p, current)}, updateRecord(st, e)...)
 	default:
 		parts = purgeRecord(st, current)
 	}
@@ -93,29 +99,27 @@ func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *s
 	return c
 }
 
-func insertRecord(st *sqlplan.Statement, next *state, ix *indexrow.Rows) string {
+func insertRecord(st *sqlplan.Statement, e *edit) string {
+	next, ix := &e.next, &e.rows
 	return "w AS (INSERT INTO res (site, typ, id, spelling, rid, self, ver, upd, ixsum, method, deleted, marks, labelled, labels, links, vals, sig, sig2, sig3, present, packed, claims, body, metadata) VALUES ($1, " +
 		strings.Join([]string{
 			st.Arg(next.key.Type), st.Arg(next.id), st.Arg(spelling(next)), "(SELECT rid FROM t)", st.Arg(next.self),
 			st.Arg(next.version), "(SELECT upd FROM t)", st.Arg(next.sum), st.Arg(methodNumber(next.method)),
 			"false", st.Arg(nonNil(ix.Marks)), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(ix.Labels), st.Arg(ix.Links),
-			st.Arg(nonNilBytes(ix.Vals)), st.Arg(ix.Signature[0]), st.Arg(ix.Signature[1]), st.Arg(ix.Signature[2]), st.Arg(ix.Present), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(packClaims(next.claims)), st.Arg(packBody(next.body)),
+			st.Arg(nonNilBytes(ix.Vals)), st.Arg(ix.Signature[0]), st.Arg(ix.Signature[1]), st.Arg(ix.Signature[2]), st.Arg(ix.Present), st.Arg(indexrow.LabelledColumn(next.sum)), st.Arg(packClaims(next.claims)), st.Arg(e.body),
 			st.Arg(next.metadata.pack()),
 		}, ", ") + ") ON CONFLICT DO NOTHING RETURNING rid, upd)"
 }
 
 // updateRecord returns the CTEs that write a new version and copy the superseded one from res to
 // hist.
-func updateRecord(st *sqlplan.Statement, current, next *state, ix *indexrow.Rows) []string {
-	body := noBody
-	if !next.deleted {
-		body = packBody(next.body)
-	}
+func updateRecord(st *sqlplan.Statement, e *edit) []string {
+	current, next, ix := e.current, &e.next, &e.rows
 	set := strings.Join([]string{
 		"rid = (SELECT rid FROM t)", "ver = " + st.Arg(next.version), "upd = (SELECT upd FROM t)", "ixsum = " + st.Arg(next.sum),
 		"method = " + st.Arg(methodNumber(next.method)), "deleted = " + st.Arg(next.deleted), "marks = " + st.Arg(nonNil(ix.Marks)),
 		"vals = " + st.Arg(nonNilBytes(ix.Vals)), "sig = " + st.Arg(ix.Signature[0]), "sig2 = " + st.Arg(ix.Signature[1]), "sig3 = " + st.Arg(ix.Signature[2]), "present = " + st.Arg(ix.Present), "packed = " + st.Arg(packedColumn(next)),
-		"claims = " + st.Arg(packClaims(next.claims)), "body = " + st.Arg(body),
+		"claims = " + st.Arg(packClaims(next.claims)), "body = " + st.Arg(e.body),
 	}, ", ")
 	if !next.deleted { // a tombstone keeps the labels and links of the version before it
 		set += ", labelled = " + st.Arg(indexrow.LabelledColumn(next.sum)) + ", labels = " + st.Arg(ix.Labels) + ", links = " + st.Arg(ix.Links)

@@ -56,13 +56,6 @@ func (r *restoredRows) addPast(site int32, at *state, until time.Time, labels ve
 	})
 }
 
-func packState(at *state) []byte {
-	if at.deleted {
-		return noBody
-	}
-	return packBody(at.body)
-}
-
 // copy stores the rows. It locks res first, as every writer does.
 func (r *restoredRows) copy(ctx context.Context, tx pgx.Tx, site int32) error {
 	tables := []indexrow.CopiedRows{

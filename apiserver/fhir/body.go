@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
+	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
@@ -19,8 +20,11 @@ type body struct {
 	dialect  *dialect
 }
 
-func (b body) stored() store.Body {
-	return store.Body{JSON: b.resource.Body, IDOffset: b.resource.IDOffset, MetaOffset: b.resource.MetaOffset}
+// put makes the operation of a step a Put of the resource.
+func (b body) put(s *step) {
+	s.sent, s.op.Kind = b, store.Put
+	s.op.Body = store.Body{JSON: b.resource.Body, IDOffset: b.resource.IDOffset, MetaOffset: b.resource.MetaOffset}
+	s.op.Values = func() []store.IndexValue { return extract.ValuesOf(b.text, b.resource.Index) }
 }
 
 // readResource reads the body as a resource of the type in the path.
@@ -38,7 +42,7 @@ func (r *request) readResource(w http.ResponseWriter) (body, error) {
 
 // readText parses text as a resource of the type in the path.
 func (r *request) readText(text []byte, sentDialect *dialect) (body, error) {
-	resource, err := r4.Read(text, r4.Options{Type: r.kind.Name, Optional: sentDialect.optional, IgnoreID: r.Method == http.MethodPost})
+	resource, err := r4.Read(text, r4.Options{Type: r.kind.Name, Optional: sentDialect.optional, IgnoreID: r.Method == http.MethodPost, Index: true})
 	return body{text: text, resource: resource, dialect: sentDialect}, err
 }
 

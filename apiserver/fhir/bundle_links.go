@@ -12,7 +12,6 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
-	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
@@ -96,7 +95,7 @@ func (l *linkResolver) addWritten(w *entryWrite) {
 	reference := w.reference()
 	l.writtenKeys[strings.ToLower(reference)] = true
 	if op := w.step.op; op.Kind == store.Put {
-		l.written = append(l.written, writtenRecord{op.Key.Type, reference, extract.Values(op.Key.Type, op.Body.JSON)})
+		l.written = append(l.written, writtenRecord{op.Key.Type, reference, op.Values()})
 	}
 }
 
@@ -151,7 +150,7 @@ func (l *linkResolver) resolveEntry(w *entryWrite) error {
 	if err != nil {
 		return err
 	}
-	w.step.sent, w.step.op.Body = sent, sent.stored()
+	sent.put(&w.step)
 	return nil
 }
 

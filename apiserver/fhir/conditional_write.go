@@ -280,7 +280,7 @@ func (r *request) findMatch(criteria search.Query, failed error) (*store.Record,
 
 // claimCriteria adds a claim of the criteria to a creation, if the new record itself matches them.
 func (h *handler) claimCriteria(r *request, created step, criteria search.Query) step {
-	if criteria.Matches(extract.Values(r.kind.Name, created.op.Body.JSON)) {
+	if criteria.Matches(created.op.Values()) {
 		line := "If-None-Exist " + r.kind.Name + "?" + criteria.Criteria()
 		created.op.Claims = []store.Claim{{Line: line, Expires: h.Now().Add(criteriaClaimTime).Truncate(time.Millisecond)}}
 	}

@@ -102,7 +102,7 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 	if err != nil {
 		return nil, err
 	}
-	resource, err := r4.Read(text, r4.Options{Type: kind.Name, Optional: contractDialect.optional})
+	resource, err := r4.Read(text, r4.Options{Type: kind.Name, Optional: contractDialect.optional, Index: true})
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,8 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 	}
 	line.unconditional = updates && creates
 	sent := body{text: text, resource: resource, dialect: contractDialect}
-	line.put = step{sent: sent, op: store.Op{Kind: store.Put, Key: line.key(), Method: store.MethodPut, Body: sent.stored()}}
+	line.put = step{op: store.Op{Key: line.key(), Method: store.MethodPut}}
+	sent.put(&line.put)
 	return line, nil
 }
 

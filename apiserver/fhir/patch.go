@@ -78,8 +78,7 @@ func (r *request) applyPatch(patch jsonpatch.Patch, current store.Record) (step,
 	if sent.resource.ID != current.Key.ID {
 		return step{}, r.idError("the patch changes the id from " + r4.Quote(current.Key.ID) + " to " + r4.Quote(sent.resource.ID) + "; send a patch that leaves the id unchanged")
 	}
-	return step{sent: sent, op: store.Op{
-		Kind: store.Put, Key: current.Key, Method: store.MethodPatch,
-		Body: sent.stored(), If: store.UnchangedSince(current),
-	}}, nil
+	patched := step{op: store.Op{Key: current.Key, Method: store.MethodPatch, If: store.UnchangedSince(current)}}
+	sent.put(&patched)
+	return patched, nil
 }

@@ -38,13 +38,13 @@ func (r *request) creation(sent body, method store.Method) (step, error) {
 	if err != nil {
 		return step{}, err
 	}
-	return step{sent: sent, isNew: true, op: store.Op{
-		Kind:   store.Put,
+	created := step{isNew: true, op: store.Op{
 		Key:    store.Key{Type: r.kind.Name, ID: id.String()},
 		Method: method,
-		Body:   sent.stored(),
 		If:     store.Precondition{Absent: true},
-	}}, nil
+	}}
+	sent.put(&created)
+	return created, nil
 }
 
 // update plans PUT …/{id}. R4 http.html#update.
@@ -63,7 +63,8 @@ func (h *handler) update(w http.ResponseWriter, r *request) (stepFunc, error) {
 	if err := r.checkID(sent); err != nil {
 		return nil, err
 	}
-	put := step{sent: sent, op: store.Op{Kind: store.Put, Key: r.key(), Method: store.MethodPut, Body: sent.stored()}}
+	put := step{op: store.Op{Key: r.key(), Method: store.MethodPut}}
+	sent.put(&put)
 	switch {
 	case conditions.absent:
 		return func(failed error) (step, error) {

@@ -39,7 +39,7 @@ func (s *Store) edit(p *decision, current *state, before indexrow.Rows, events [
 	if p.Action != store.ActionPurge {
 		e.body = packState(&p.next)
 		if !p.next.deleted {
-			e.rows = s.index.Rows(p.next.key.Type, p.next.body)
+			e.rows = s.rowsOf(p)
 			p.next.sum = e.rows.Sum()
 		}
 	}
@@ -48,6 +48,14 @@ func (s *Store) edit(p *decision, current *state, before indexrow.Rows, events [
 		e.added, e.gone = e.rows.Without(&before), before.Without(&e.rows)
 	}
 	return e
+}
+
+// rowsOf returns the index rows of the next version.
+func (s *Store) rowsOf(p *decision) indexrow.Rows {
+	if p.values != nil {
+		return s.index.RowsOf(p.next.key.Type, p.values())
+	}
+	return s.index.Rows(p.next.key.Type, p.next.body)
 }
 
 // change is a statement that writes a record with its history and index rows, or several records

@@ -43,6 +43,8 @@ type decision struct {
 	store.Decision
 	// next is the newest version after the operation, if the Action makes or changes a version.
 	next state
+	// values are those of the operation, which may be nil.
+	values func() []store.IndexValue
 }
 
 // decide returns the effect of an operation on the current state of its record, which is nil if
@@ -57,7 +59,7 @@ func (s *Store) decide(op store.Op, current *state, now time.Time) (decision, er
 	if err != nil {
 		return decision{}, err
 	}
-	p := decision{Decision: d}
+	p := decision{Decision: d, values: op.Values}
 	if d.Action != store.ActionNone && d.Action != store.ActionPurge {
 		p.next = s.nextState(&d, current)
 	}

@@ -14,7 +14,12 @@ import (
 // has. A selected element with nothing to compare has an IndexValue without a Value. Each value is
 // returned once. The parameters _id and _lastUpdated have no index values.
 func Values(recordType string, body []byte) []store.IndexValue {
-	found := selectedValues(recordType, body)
+	return ValuesOf(body, selectedValues(recordType, body))
+}
+
+// ValuesOf is like Values, but for a text that is parsed already: found is the Index of the Resource that
+// r4.Read returned for it.
+func ValuesOf(body []byte, found []r4.SelectedValue) []store.IndexValue {
 	e := extractor{values: make([]store.IndexValue, 0, 2*len(found))}
 	for _, v := range found {
 		p := v.Parameter()

@@ -4,13 +4,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/hack/dev/examples"
 )
 
-// FuzzValues shows that no body makes the extraction panic, and that the values have the form on
-// which engines rely.
+// FuzzValues shows that no body makes the extraction panic, that the values have the form on which
+// engines rely, and that a client's body and the stored form of it have the same values.
 func FuzzValues(f *testing.F) {
 	path, err := examples.Fetch(f.Context(), filepath.Join("..", "..", "..", "..", "bin"))
 	if err != nil {
@@ -30,6 +32,7 @@ func FuzzValues(f *testing.F) {
 		}
 	}
 	f.Add("Group", []byte(`{"resourceType":"Group","characteristic":[{"code":{"coding":[{"code":"a"}]},"valueBoolean":true}]}`))
+	f.Add("Patient", []byte(`{"resourceType":"Patient","meta":{"versionId":"7","tag":[{"code":"a"}],"lastUpdated":"2026-11-30T12:00:00Z","security":[{"code":"R"}],"source":"https://a.example"},"id":"b","link":[{"type":"seealso","other":{"reference":"Patient/c"}}]}`))
 	f.Fuzz(func(t *testing.T, typ string, body []byte) {
 		values := Values(typ, body)
 		seen := map[store.IndexValue]bool{}
@@ -39,6 +42,11 @@ func FuzzValues(f *testing.F) {
 			}
 			seen[entry] = true
 			check(t, entry)
+		}
+		if sent, err := r4.Read(body, r4.Options{Type: typ, Index: true}); err == nil {
+			if diff := cmp.Diff(Values(typ, sent.Body), ValuesOf(body, sent.Index)); diff != "" {
+				t.Errorf("the stored form has other values (-stored +sent):\n%s", diff)
+			}
 		}
 	})
 }

@@ -154,8 +154,12 @@ type Indexer struct {
 
 // Rows returns the index rows of a record of a type.
 func (x *Indexer) Rows(typeName string, body store.Body) Rows {
+	return x.RowsOf(typeName, x.Extractor.Extract(typeName, body.JSON))
+}
+
+// RowsOf is like Rows, but for a record whose index values are known.
+func (x *Indexer) RowsOf(typeName string, values []store.IndexValue) Rows {
 	r := Rows{Present: HasCommonBits}
-	values := x.Extractor.Extract(typeName, body.JSON)
 	r.Labels, r.Links = x.Labels(typeName, values)
 	texts := r.reserve(values)
 	if x.Earlier != nil {

@@ -57,11 +57,9 @@ func reasonIn(values []string) (string, error) {
 func (a *admission) openGate(ctx context.Context, site sites.ServedSite, caller access.Caller, reason string) (store.Restricted, error) {
 	v := &viewer{admission: a, ctx: ctx, site: site, caller: caller, reason: reason, rightsByType: map[string]privacy.Rights{}}
 	return a.gateOf(site, gate.Options{
-		View:     &privacy.View{Rules: site.Privacy, Caller: caller, Rights: v.rightsTo, Reads: v.reads},
-		Restrict: v.restrict,
-		Unprivileged: func(recordType string) error {
-			return &access.ForbiddenError{Caller: caller.Name, Action: v.action(verbPrivileged, recordType)}
-		},
+		View:         &privacy.View{Rules: site.Privacy, Caller: caller, Rights: v.rightsTo, Reads: v.reads},
+		Restrict:     v.restrict,
+		Unprivileged: v.unprivileged,
 	})
 }
 
@@ -161,6 +159,11 @@ func (v *viewer) reads(recordType string) (bool, error) {
 func (v *viewer) action(verb, recordType string) access.Action {
 	kind, _ := r4.TypeOf(recordType)
 	return access.Action{Verb: verb, Group: r4.Group, Resource: kind.Resource}
+}
+
+// unprivileged returns the error of a write that needs the verb "privileged".
+func (v *viewer) unprivileged(recordType string) error {
+	return &access.ForbiddenError{Caller: v.caller.Name, Action: v.action(verbPrivileged, recordType)}
 }
 
 func (v *viewer) authorize(verb, recordType string) error {

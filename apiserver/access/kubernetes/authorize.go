@@ -66,24 +66,29 @@ func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.
 	if caller.Identity == "" {
 		caller.Identity = identity(caller)
 	}
-	rights := a.caches.of(site.Namespace).rights
-	key := rightKey{caller.Identity, action}
-	review := func(ctx context.Context) (bool, error) {
-		began := a.now()
-		allowed, err := a.reviewAccess(ctx, caller, site, action)
-		if err == nil {
-			rights.add(key, &result{allowed: allowed, reviewed: began}, watchedRightsTTL)
-		}
-		return allowed, err
-	}
-	found := rights.get(key)
+	found := a.caches.of(site.Namespace).rights.get(rightKey{caller.Identity, action})
 	if found == nil || !a.isCurrent(site.Namespace, found.reviewed, rightsTTL, watchedRightsTTL) {
-		return review(ctx)
+		return a.reviewRight(ctx, caller, site, action)
 	}
 	if a.now().Sub(found.reviewed) > watchedRightsTTL/2 {
-		a.renew(ctx, &found.renewal, func(ctx context.Context) { _, _ = review(ctx) })
+		a.renewRight(ctx, found, caller, site, action)
 	}
 	return found.allowed, nil
+}
+
+// renewRight reviews a cached right again in the background.
+func (a *Access) renewRight(ctx context.Context, found *result, caller access.Caller, site access.Tenant, action access.Action) {
+	a.renew(ctx, &found.renewal, func(ctx context.Context) { _, _ = a.reviewRight(ctx, caller, site, action) })
+}
+
+// reviewRight reports whether a caller has a right, and caches the result. Errors: access.ErrUnavailable.
+func (a *Access) reviewRight(ctx context.Context, caller access.Caller, site access.Tenant, action access.Action) (bool, error) {
+	began := a.now()
+	allowed, err := a.reviewAccess(ctx, caller, site, action)
+	if err == nil {
+		a.caches.of(site.Namespace).rights.add(rightKey{caller.Identity, action}, &result{allowed: allowed, reviewed: began}, watchedRightsTTL)
+	}
+	return allowed, err
 }
 
 // reviewAccess reports whether a caller has a right, by a SubjectAccessReview. A refusal is reviewed

@@ -66,12 +66,31 @@ func (l *Lines) add(entries []*Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range entries {
-		if len(l.buffer)+e.SizeHint() >= maxLines {
-			l.dropped++
-			continue
+		if l.hasRoom(e.SizeHint()) {
+			l.buffer = append(e.AppendJSON(l.buffer), '\n')
 		}
-		l.buffer = append(e.AppendJSON(l.buffer), '\n')
 	}
+}
+
+// addJSON adds an entry that is given as JSON.
+func (l *Lines) addJSON(entry []byte) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hasRoom(len(entry)) {
+		l.buffer = append(append(l.buffer, entry...), '\n')
+	}
+}
+
+// hasRoom reports whether a line of a size in bytes may be added. It counts the line as dropped otherwise.
+func (l *Lines) hasRoom(size int) bool {
+	if len(l.buffer)+size >= maxLines {
+		l.dropped++
+		return false
+	}
+	return true
 }
 
 func (l *Lines) run(ctx context.Context) {

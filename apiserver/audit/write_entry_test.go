@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func (s transactional) Write(ctx context.Context, ops []store.Op) ([]store.Resul
 		results[i] = store.Result{Outcome: store.Created, Record: store.Record{Key: op.Key}}
 		if e := WriteEntryOf(ctx).Make(op.Key, store.Created); e != nil {
 			_ = s.storage.Append(ctx, []*Entry{e})
-			WriteEntryOf(ctx).Stored(e)
+			WriteEntryOf(ctx).Stored(e, e.JSON())
 		}
 	}
 	return results, nil
@@ -187,5 +188,30 @@ func TestNoWriteEntry(t *testing.T) {
 	}
 	if WriteEntryOf(WithoutWriteEntry(record(log).withWriteEntry(t.Context()))) != nil {
 		t.Error("the entry is still there")
+	}
+}
+
+// TestIsLike shows that a difference in any field but Time and ID counts.
+func TestIsLike(t *testing.T) {
+	for field := range reflect.TypeFor[Entry]().Fields() {
+		var e, other Entry
+		switch value := reflect.ValueOf(&other).Elem().FieldByIndex(field.Index); value.Interface().(type) {
+		case time.Time:
+			value.Set(reflect.ValueOf(noon))
+		case []string:
+			value.Set(reflect.ValueOf([]string{"a"}))
+		default:
+			switch value.Kind() {
+			case reflect.String:
+				value.SetString("a")
+			case reflect.Bool:
+				value.SetBool(true)
+			default:
+				value.SetInt(1)
+			}
+		}
+		if got, want := e.isLike(&other), field.Name == "Time" || field.Name == "ID"; got != want {
+			t.Errorf("isLike returned %v for entries with another %s", got, field.Name)
+		}
 	}
 }

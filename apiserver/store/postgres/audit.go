@@ -30,7 +30,7 @@ const checkViolation = "23514"
 // Append creates the partitions of all days of the entries and repeats the INSERT. If some entries are
 // stored already, it repeats the INSERT without them.
 func (s auditLog) Append(ctx context.Context, entries []*audit.Entry) error {
-	rows := s.newRows(entries)
+	rows := s.newRows(entries, s.packEntries(entries))
 	err := s.insert(ctx, rows, "")
 	if hasCode(err, checkViolation) {
 		for _, day := range daysOf(entries) {
@@ -59,26 +59,38 @@ type auditRows struct {
 	entry          [][]byte
 }
 
-func (s auditLog) newRows(entries []*audit.Entry) *auditRows {
-	n := len(entries)
-	r := &auditRows{
-		at: make([]int64, n), id: make([]int64, n), records: make([]string, n), caller: make([]string, n), action: make([]string, n),
-		outcome: make([]int16, n), interactions: make([]string, n), entry: make([][]byte, n),
-	}
+// packEntries returns the stored forms of entries.
+func (s auditLog) packEntries(entries []*audit.Entry) [][]byte {
 	packer := entryPacker{plain: s.earlier().AllTokens}
 	size := 0
 	for _, e := range entries {
 		size += e.SizeHint()
 	}
-	texts := make([]byte, 0, size) // the memory of all entries
+	all := make([]byte, 0, size) // the memory of all entries
+	packed := make([][]byte, len(entries))
+	var json []byte
+	for i, e := range entries {
+		start := len(all)
+		json = e.AppendJSON(json[:0])
+		all = packer.append(all, json)
+		packed[i] = all[start:len(all):len(all)]
+	}
+	return packed
+}
+
+// newRows returns the rows of entries. packed are their stored forms.
+func (s auditLog) newRows(entries []*audit.Entry, packed [][]byte) *auditRows {
+	n := len(entries)
+	r := &auditRows{
+		at: make([]int64, n), id: make([]int64, n), records: make([]string, n), caller: make([]string, n), action: make([]string, n),
+		outcome: make([]int16, n), interactions: make([]string, n), entry: packed,
+	}
 	var records []byte
 	for i, e := range entries {
-		start := len(texts)
-		texts = packer.append(texts, e)
 		records = s.appendHashes(records[:0], e.Records)
 		r.at[i], r.id[i], r.records[i] = e.Time.UnixMicro(), e.ID, string(records)
 		r.caller[i], r.action[i], r.outcome[i] = e.Caller, string(e.Action), int16(e.Outcome()) //nolint:gosec // at most 12
-		r.interactions[i], r.entry[i] = e.Interaction, texts[start:len(texts):len(texts)]
+		r.interactions[i] = e.Interaction
 	}
 	return r
 }

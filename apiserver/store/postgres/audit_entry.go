@@ -25,16 +25,16 @@ const entryDictionaryText = `,"correlation":"","issuer":"","subject":"Issued","s
 type entryPacker struct {
 	// plain is set as long as servers of releases before level 3, which read JSON only, may use the
 	// database.
-	plain        bool
-	json, packed []byte
+	plain  bool
+	packed []byte
 }
 
-func (p *entryPacker) append(to []byte, e *audit.Entry) []byte {
+// append appends an entry, which is given as JSON.
+func (p *entryPacker) append(to, json []byte) []byte {
 	if p.plain {
-		return e.AppendJSON(to)
+		return append(to, json...)
 	}
-	p.json = e.AppendJSON(p.json[:0])
-	p.packed = entryDictionary.Encode(p.packed, p.json)
+	p.packed = entryDictionary.Encode(p.packed, json)
 	return append(append(to, codecS2), p.packed...)
 }
 

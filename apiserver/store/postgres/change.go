@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 
-	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
@@ -23,8 +22,7 @@ type edit struct {
 	// statement, because writes of a batch wait for its statement.
 	body   []byte
 	events []store.Event
-	// entry is the entry of the audit log to store with the change, or nil.
-	entry *audit.Entry
+	entry  writeEntry
 }
 
 // edit returns the changes of a decision. It sets isPacked and sum of p.next, except for an
@@ -100,8 +98,8 @@ func (s *Store) change(e *edit, timeTable func(*sqlplan.Statement, *decision, *s
 	if c.referencePaths = s.unknownReferencePaths(e.rows.Paths); len(c.referencePaths) > 0 {
 		parts = append(parts, indexrow.InsertPaths(st, c.referencePaths))
 	}
-	if e.entry != nil {
-		parts = append(parts, s.insertEntry(st, e.entry))
+	if e.entry.Entry != nil {
+		parts = append(parts, s.insertEntry(st, &e.entry))
 	}
 	c.sql = "WITH " + strings.Join(parts, ",\n") + "\nSELECT rid, upd FROM w"
 	return c

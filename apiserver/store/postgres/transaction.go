@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/indexrow"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/sqlplan"
@@ -28,8 +27,7 @@ type transaction struct {
 	// referenceLocks is the state of the operations that depend on other records.
 	referenceLocks referenceLocks
 	events         transactionEvents
-	// entry is the entry of the audit log that the transaction stores, or nil.
-	entry *audit.Entry
+	entry          writeEntry
 	// erased are the subjects of the events that the transaction deletes, in lower case.
 	erased map[string]bool
 }
@@ -133,7 +131,7 @@ func (t *transaction) decide(ctx context.Context, ops []store.Op) ([]store.Resul
 					return nil, err
 				}
 			}
-			t.entry = makeEntry(ctx, &p)
+			t.entry = t.site.makeEntry(ctx, &p)
 			t.write(&p, current)
 			t.addEvents(op, &p)
 		}

@@ -98,7 +98,7 @@ func (s *Store) writeOne(ctx context.Context, op store.Op, attempt int) (store.R
 		if err := s.send(ctx, e, attempt == 0); err != nil {
 			return store.Result{}, err
 		}
-		audit.WriteEntryOf(ctx).Stored(e.entry)
+		e.entry.noteStored(ctx)
 	}
 	return s.result(e.decision), nil
 }
@@ -132,7 +132,7 @@ func (s *Store) prepare(ctx context.Context, op store.Op, attempt int) (*edit, e
 		return nil, errNeedsTransaction
 	}
 	e := s.edit(&p, current, before, p.Events(op))
-	e.entry = makeEntry(ctx, &p)
+	e.entry = s.makeEntry(ctx, &p)
 	return e, nil
 }
 
@@ -161,7 +161,7 @@ func (s *Store) transact(ctx context.Context, ops []store.Op) ([]store.Result, e
 		s.noteNewest(result.Record.Updated)
 	}
 	s.cacheReferencePaths(t.referencePaths)
-	audit.WriteEntryOf(ctx).Stored(t.entry)
+	t.entry.noteStored(ctx)
 	return results, nil
 }
 

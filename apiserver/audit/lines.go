@@ -66,7 +66,7 @@ func (l *Lines) add(entries []*Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range entries {
-		if l.hasRoom(e.SizeHint()) {
+		if l.admit(e.SizeHint()) {
 			l.buffer = append(e.AppendJSON(l.buffer), '\n')
 		}
 	}
@@ -79,13 +79,14 @@ func (l *Lines) addJSON(entry []byte) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.hasRoom(len(entry)) {
+	if l.admit(len(entry)) {
 		l.buffer = append(append(l.buffer, entry...), '\n')
 	}
 }
 
-// hasRoom reports whether a line of a size in bytes may be added. It counts the line as dropped otherwise.
-func (l *Lines) hasRoom(size int) bool {
+// admit reports whether a line of a size in bytes may be added, and counts the line as dropped if not. The
+// caller holds mu.
+func (l *Lines) admit(size int) bool {
 	if len(l.buffer)+size >= maxLines {
 		l.dropped++
 		return false

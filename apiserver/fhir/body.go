@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
-	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
-	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
 )
 
@@ -18,13 +16,6 @@ type body struct {
 	text     []byte
 	resource r4.Resource
 	dialect  *dialect
-}
-
-// put makes the operation of a step a Put of the resource.
-func (b body) put(s *step) {
-	s.sent, s.op.Kind = b, store.Put
-	s.op.Body = store.Body{JSON: b.resource.Body, IDOffset: b.resource.IDOffset, MetaOffset: b.resource.MetaOffset}
-	s.op.Values = func() []store.IndexValue { return extract.ValuesOf(b.text, b.resource.Index) }
 }
 
 // readResource reads the body as a resource of the type in the path.

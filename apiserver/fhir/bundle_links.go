@@ -150,7 +150,7 @@ func (l *linkResolver) resolveEntry(w *entryWrite) error {
 	if err != nil {
 		return err
 	}
-	sent.put(&w.step)
+	w.step.putBody(sent)
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 	line.unconditional = updates && creates
 	sent := body{text: text, resource: resource, dialect: contractDialect}
 	line.put = step{op: store.Op{Key: line.key(), Method: store.MethodPut}}
-	sent.put(&line.put)
+	line.put.putBody(sent)
 	return line, nil
 }
 

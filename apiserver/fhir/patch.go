@@ -79,6 +79,6 @@ func (r *request) applyPatch(patch jsonpatch.Patch, current store.Record) (step,
 		return step{}, r.idError("the patch changes the id from " + r4.Quote(current.Key.ID) + " to " + r4.Quote(sent.resource.ID) + "; send a patch that leaves the id unchanged")
 	}
 	patched := step{op: store.Op{Key: current.Key, Method: store.MethodPatch, If: store.UnchangedSince(current)}}
-	sent.put(&patched)
+	patched.putBody(sent)
 	return patched, nil
 }

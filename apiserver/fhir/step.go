@@ -3,6 +3,7 @@ package fhir
 import (
 	"time"
 
+	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -16,6 +17,14 @@ type step struct {
 	// found, if not nil, is the response instead of a write: the record that makes the write
 	// unnecessary, or an empty record if there is nothing to do.
 	found *store.Record
+}
+
+// putBody makes the operation a Put of a resource, which was read with r4.Options.Index.
+func (s *step) putBody(sent body) {
+	read := &sent.resource
+	s.sent, s.op.Kind = sent, store.Put
+	s.op.Body = store.Body{JSON: read.Body, IDOffset: read.IDOffset, MetaOffset: read.MetaOffset}
+	s.op.Values = func() []store.IndexValue { return extract.ValuesOf(sent.text, read.Index) }
 }
 
 // stepFunc returns the next step of a write. failed is the error of the last step, nil at first. If

@@ -43,7 +43,7 @@ func (r *request) creation(sent body, method store.Method) (step, error) {
 		Method: method,
 		If:     store.Precondition{Absent: true},
 	}}
-	sent.put(&created)
+	created.putBody(sent)
 	return created, nil
 }
 
@@ -64,7 +64,7 @@ func (h *handler) update(w http.ResponseWriter, r *request) (stepFunc, error) {
 		return nil, err
 	}
 	put := step{op: store.Op{Key: r.key(), Method: store.MethodPut}}
-	sent.put(&put)
+	put.putBody(sent)
 	switch {
 	case conditions.absent:
 		return func(failed error) (step, error) {

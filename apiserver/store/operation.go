@@ -22,9 +22,9 @@ type Op struct {
 	Method Method
 	// Body is the new body of a Put. It is empty for a Delete and a Purge.
 	Body Body
-	// Values, if not nil, returns the index values of Body, which are those of the Extractor of the site. A
-	// caller sets it that has parsed the body already. An engine calls it once at most for each attempt to
-	// write.
+	// Values, if not nil, returns the index values of Body. They must be those that the site's Extractor
+	// returns for it. A caller that has parsed the body already sets Values. If it is nil, the engine
+	// extracts the values itself. An engine calls Values at most once in each attempt to write.
 	Values func() []IndexValue
 	// Claims, if not nil, are all claims that the record holds after a Put. The record releases
 	// other claims that it held before. If Claims is nil, the record keeps its claims. Delete and Purge

@@ -76,12 +76,14 @@ func (a *Access) allowed(ctx context.Context, caller access.Caller, site access.
 	return found.allowed, nil
 }
 
-// renewRight reviews a cached right again in the background.
+// renewRight reviews a cached right again in the background. It is not part of allowed, which would then
+// allocate the variables of the closure in each call.
 func (a *Access) renewRight(ctx context.Context, found *result, caller access.Caller, site access.Tenant, action access.Action) {
 	a.renew(ctx, &found.renewal, func(ctx context.Context) { _, _ = a.reviewRight(ctx, caller, site, action) })
 }
 
-// reviewRight reports whether a caller has a right, and caches the result. Errors: access.ErrUnavailable.
+// reviewRight reports whether a caller has a right, and caches the result by caller.Identity, which must be
+// set. Errors: access.ErrUnavailable.
 func (a *Access) reviewRight(ctx context.Context, caller access.Caller, site access.Tenant, action access.Action) (bool, error) {
 	began := a.now()
 	allowed, err := a.reviewAccess(ctx, caller, site, action)

@@ -189,11 +189,12 @@ func (b *Batcher[Q]) dequeue() []*waiter[Q] {
 	return joined
 }
 
-// finish starts the next batch, if a waiter is queued. The goroutine of its leader runs first: the server
-// is idle until the next batch is sent, while the caller of Do delays only its own answer.
+// finish hands over to the next leader, if a waiter is queued, and yields to its goroutine. All queries
+// of the next batch wait until that is sent, but only one caller waits for the goroutine that has sent the
+// last one. Go's scheduler normally continues with the goroutine that became ready last, the next leader's.
 func (b *Batcher[Q]) finish() {
 	if b.handOver() {
-		runtime.Gosched() // The scheduler continues with the goroutine that became ready last.
+		runtime.Gosched()
 	}
 }
 

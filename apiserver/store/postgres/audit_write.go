@@ -15,7 +15,8 @@ type writeEntry struct {
 	json, packed []byte
 }
 
-// makeEntry returns the entry to store with a change. The Log stores the entry of an annotation.
+// makeEntry returns the entry to store with a change, or the zero writeEntry if the Log stores the entry,
+// for example that of an annotation.
 func (s *Store) makeEntry(ctx context.Context, d *decision) writeEntry {
 	if d.Action == store.ActionAnnotate {
 		return writeEntry{}

@@ -18,8 +18,7 @@ type edit struct {
 	// rows are the index rows of the record after the write.
 	rows        indexrow.Rows
 	added, gone indexrow.Rows
-	// body is the body of the next version in its stored form. It is packed here, and not with the
-	// statement, because writes of a batch wait for its statement.
+	// body is the body of the next version in its stored form. It is nil for an annotation or a purge.
 	body   []byte
 	events []store.Event
 	entry  writeEntry
@@ -27,7 +26,7 @@ type edit struct {
 
 // edit returns the changes of a decision. It sets isPacked and sum of p.next, except for an
 // annotation. before are the stored index rows of the current state. events are stored with the
-// change.
+// change. The body is packed before the statement is built, because all writes of a batch wait for that.
 func (s *Store) edit(p *decision, current *state, before indexrow.Rows, events []store.Event) *edit {
 	e := &edit{decision: p, current: current, events: events}
 	if p.Action == store.ActionAnnotate {

@@ -43,7 +43,7 @@ type decision struct {
 	store.Decision
 	// next is the newest version after the operation, if the Action makes or changes a version.
 	next state
-	// values are those of the operation, which may be nil.
+	// values is Op.Values, which may be nil.
 	values func() []store.IndexValue
 }
 

@@ -17,19 +17,19 @@ func Values(recordType string, body []byte) []store.IndexValue {
 	return ValuesOf(body, selectedValues(recordType, body))
 }
 
-// ValuesOf is like Values, but for a text that is parsed already: found is the Index of the Resource that
-// r4.Read returned for it.
-func ValuesOf(body []byte, found []r4.SelectedValue) []store.IndexValue {
+// ValuesOf is like Values, but for a text that r4.Read has parsed with Options.Index. found is the Index of
+// the Resource that it returned.
+func ValuesOf(text []byte, found []r4.SelectedValue) []store.IndexValue {
 	e := extractor{values: make([]store.IndexValue, 0, 2*len(found))}
 	for _, v := range found {
 		p := v.Parameter()
 		if p == nil {
-			e.mention(v.JSON(body))
+			e.mention(v.JSON(text))
 			continue
 		}
 		e.param = params[p]
 		e.hasValue = false
-		e.value(v.Type(), v.JSON(body))
+		e.value(v.Type(), v.JSON(text))
 		if !e.hasValue {
 			e.values = append(e.values, store.IndexValue{Param: e.param.name})
 		}

@@ -33,6 +33,7 @@ func FuzzValues(f *testing.F) {
 	}
 	f.Add("Group", []byte(`{"resourceType":"Group","characteristic":[{"code":{"coding":[{"code":"a"}]},"valueBoolean":true}]}`))
 	f.Add("Patient", []byte(`{"resourceType":"Patient","meta":{"versionId":"7","tag":[{"code":"a"}],"lastUpdated":"2026-11-30T12:00:00Z","security":[{"code":"R"}],"source":"https://a.example"},"id":"b","link":[{"type":"seealso","other":{"reference":"Patient/c"}}]}`))
+	f.Add("Patient", []byte(`{"id":{"a":["b"]},"resourceType":"Patient","meta":{"lastUpdated":"2026-11-30T12:00:00Z","_lastUpdated":{"extension":[{"url":"u","valueReference":{"reference":"Patient/c"}}]}}}`))
 	f.Fuzz(func(t *testing.T, typ string, body []byte) {
 		values := Values(typ, body)
 		seen := map[store.IndexValue]bool{}
@@ -43,9 +44,11 @@ func FuzzValues(f *testing.F) {
 			seen[entry] = true
 			check(t, entry)
 		}
-		if sent, err := r4.Read(body, r4.Options{Type: typ, Index: true}); err == nil {
-			if diff := cmp.Diff(Values(typ, sent.Body), ValuesOf(body, sent.Index)); diff != "" {
-				t.Errorf("the stored form has other values (-stored +sent):\n%s", diff)
+		for _, ignoreID := range []bool{false, true} {
+			if sent, err := r4.Read(body, r4.Options{Type: typ, Index: true, IgnoreID: ignoreID}); err == nil {
+				if diff := cmp.Diff(Values(typ, sent.Body), ValuesOf(body, sent.Index)); diff != "" {
+					t.Errorf("the stored form has other values (-stored +sent):\n%s", diff)
+				}
 			}
 		}
 	})

@@ -156,7 +156,7 @@ func (x *Indexer) Rows(typeName string, body store.Body) Rows {
 	return x.RowsOf(typeName, x.Extractor.Extract(typeName, body.JSON))
 }
 
-// RowsOf is like Rows, but for a record whose index values are known.
+// RowsOf is like Rows, but for a record whose index values are known, in the order of the Extractor.
 func (x *Indexer) RowsOf(typeName string, values []store.IndexValue) Rows {
 	r := Rows{Present: HasCommonBits}
 	r.Labels, r.Links = x.Labels(typeName, values)
@@ -167,7 +167,7 @@ func (x *Indexer) RowsOf(typeName string, values []store.IndexValue) Rows {
 	var param string
 	var parts []string
 	var key int64
-	var hasTokens bool // whether the parameter has a token
+	var hasTokens bool // whether the parameter had a token so far
 	var unions [][]int64
 	for _, entry := range values {
 		if mention, ok := entry.Value.(store.Mention); ok {

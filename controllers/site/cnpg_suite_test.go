@@ -37,7 +37,6 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 
 		By("noticing that it was installed")
 		kubectl(ctx, "apply", "--server-side", "-f", "testdata/cloudnativepg.yaml")
-		kubectl(ctx, "wait", "--for=condition=Established", "crd/clusters.postgresql.cnpg.io", "crd/scheduledbackups.postgresql.cnpg.io")
 		awaitKinds(ctx, provision.ClusterKind, provision.ScheduledBackupKind)
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DisplayName = "Oak" }) // instead of the next look
 		storageOf(ctx, s).Should(HavePrefix("False Provisioning"))

@@ -414,7 +414,6 @@ func installGatewayAPI(ctx context.Context) {
 	Expect(json.Unmarshal(out, &module)).To(Succeed())
 	for _, kind := range []string{"httproutes", "referencegrants"} {
 		kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(module.Dir, "config", "crd", "standard", "gateway.networking.k8s.io_"+kind+".yaml"))
-		kubectl(ctx, "wait", "--for=condition=Established", "crd/"+kind+".gateway.networking.k8s.io")
 	}
 	awaitKinds(ctx, exposure.RouteKind, exposure.GrantKind)
 }

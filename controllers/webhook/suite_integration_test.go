@@ -72,7 +72,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
 	kubectl(ctx, "apply", "--server-side", "-k", "../../config/base")
-	kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all")
 	Expect(localpaddock.AwaitPolicies(ctx, cluster)).To(Succeed())
 	admin, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())

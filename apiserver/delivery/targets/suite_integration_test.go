@@ -50,7 +50,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(cluster.Stop)
 	kubectl(ctx, "apply", "--server-side", "-k", "../../../config/base")
-	kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all")
 	admin, err = client.New(cluster.Config(), client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	// kube-apiserver serves the resource of an established CRD a moment later.

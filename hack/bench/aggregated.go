@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/paddock-health/paddock/hack/dev/localpostgres"
@@ -102,15 +104,13 @@ func installCustomResource(ctx context.Context, in installation) error {
 	if err := os.WriteFile(file, []byte(customResource), 0o600); err != nil {
 		return err
 	}
-	for _, args := range [][]string{
-		{"apply", "-f", file},
-		{"wait", "--for=condition=Established", "crd/patients.bench.paddock.health"},
-	} {
-		if _, err := in.paddock.Kubectl(ctx, args...); err != nil {
-			return err
-		}
+	if _, err := in.paddock.Kubectl(ctx, "apply", "-f", file); err != nil {
+		return err
 	}
-	return nil
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, err := in.paddock.Kubectl(ctx, "get", "patients.bench.paddock.health")
+		return err == nil, nil // the kind is not served before it is established
+	})
 }
 
 // objects are Patients of a namespace, as kube-apiserver shows them to a client.

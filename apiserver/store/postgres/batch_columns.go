@@ -30,26 +30,34 @@ type batchColumns struct {
 const versionNames = "self, ver, ixsum, low, method, deleted, labelled, vals, sig, sig2, sig3, present, body, metadata, n0, n1, n2, n3"
 
 func (s *Store) batchColumns(writes []*pendingWrite) *batchColumns {
-	c := &batchColumns{packed: []int64{}}
+	n, packed := len(writes), 0
 	for _, w := range writes {
-		low := int64(-1)
+		packed += len(w.rows.Marks) + len(w.rows.Labels) + len(w.rows.Links)
+	}
+	c := &batchColumns{
+		selves: make([]int64, n), versions: make([]int64, n), sums: make([]int64, n), lows: make([]int64, n),
+		sigs: make([]int64, n), sigs2: make([]int64, n), sigs3: make([]int64, n), present: make([]int64, n),
+		methods: make([]int16, n), deleted: make([]bool, n), labelled: make([]int32, n),
+		vals: make([][]byte, n), bodies: make([][]byte, n), metadata: make([][]byte, n),
+		packed: make([]int64, 0, packed), begins: make([]int32, n), marks: make([]int32, n), labels: make([]int32, n), ends: make([]int32, n),
+	}
+	for i, w := range writes {
+		c.lows[i] = -1
 		if w.Outcome == store.Created {
-			low = s.rids.Low()
+			c.lows[i] = s.rids.Low()
 		}
-		c.selves, c.versions, c.sums, c.lows = append(c.selves, w.next.self), append(c.versions, w.next.version), append(c.sums, w.next.sum), append(c.lows, low)
-		c.methods, c.deleted = append(c.methods, methodNumber(w.next.method)), append(c.deleted, w.next.deleted)
-		c.labelled = append(c.labelled, indexrow.LabelledColumn(w.next.sum))
-		c.vals = append(c.vals, nonNilBytes(w.rows.Vals))
-		c.sigs, c.sigs2, c.sigs3 = append(c.sigs, w.rows.Signature[0]), append(c.sigs2, w.rows.Signature[1]), append(c.sigs3, w.rows.Signature[2])
-		c.present = append(c.present, w.rows.Present)
-		c.bodies, c.metadata = append(c.bodies, w.body), append(c.metadata, w.next.metadata.pack())
-		c.begins = append(c.begins, int32(len(c.packed)))
+		c.selves[i], c.versions[i], c.sums[i] = w.next.self, w.next.version, w.next.sum
+		c.methods[i], c.deleted[i], c.labelled[i] = methodNumber(w.next.method), w.next.deleted, indexrow.LabelledColumn(w.next.sum)
+		c.sigs[i], c.sigs2[i], c.sigs3[i] = w.rows.Signature[0], w.rows.Signature[1], w.rows.Signature[2]
+		c.vals[i], c.present[i] = nonNilBytes(w.rows.Vals), w.rows.Present
+		c.bodies[i], c.metadata[i] = w.body, w.next.metadata.pack()
+		c.begins[i] = int32(len(c.packed))
 		c.packed = append(c.packed, w.rows.Marks...)
-		c.marks = append(c.marks, int32(len(c.packed)))
+		c.marks[i] = int32(len(c.packed))
 		c.packed = append(c.packed, w.rows.Labels...)
-		c.labels = append(c.labels, int32(len(c.packed)))
+		c.labels[i] = int32(len(c.packed))
 		c.packed = append(c.packed, w.rows.Links...)
-		c.ends = append(c.ends, int32(len(c.packed)))
+		c.ends[i] = int32(len(c.packed))
 	}
 	return c
 }

@@ -69,7 +69,7 @@ func storeError(doing string, err error) error {
 // cancelled a query because of its size or duration (isQueryLimit).
 func queryError(doing string, err error) error {
 	if isQueryLimit(err) {
-		return errors.Join(store.ErrQueryTimeout, err)
+		return fmt.Errorf("%s: %w: %w", doing, store.ErrQueryTimeout, err)
 	}
 	return storeError(doing, err)
 }

@@ -222,7 +222,7 @@ func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, wat
 	if err != nil {
 		return nil, false, 0, err
 	}
-	if r.isListTooLong(&buffer.rows) {
+	if r.dropLongList(&buffer.rows) {
 		return r.tryHitsByTime(buffer)
 	}
 	all, truncated, err := r.decodeHits(buffer)
@@ -349,7 +349,7 @@ const maxBatchedPage = 100
 func (r *searcher) readPage(into *rowBuffer) error {
 	if len(r.Query.Types) == 1 {
 		err := r.readOne(into)
-		if err == nil && r.isListTooLong(into) {
+		if err == nil && r.dropLongList(into) {
 			err = r.readOne(into)
 		}
 		return err
@@ -389,10 +389,10 @@ func (r *searcher) readOne(into *rowBuffer) error {
 	return err
 }
 
-// isListTooLong reports whether the rows are those of a partial page (sqlplan.Page.IsPartial) whose list
-// is too long. Then it empties the buffer, adds the list to the cache, and the next statement has all
-// branches.
-func (r *searcher) isListTooLong(rows *rowBuffer) bool {
+// dropLongList reports whether the rows are those of a partial page (sqlplan.Page.IsPartial) whose list
+// is too long. In that case, it empties the buffer and adds the list to the cache, and the next statement
+// has all branches.
+func (r *searcher) dropLongList(rows *rowBuffer) bool {
 	if !r.plan.IsPartial || !rows.beginsWithNull() {
 		return false
 	}

@@ -135,14 +135,14 @@ func (s *Store) writeAll(ctx context.Context, batch []*pendingWrite) ([]indexrow
 	if err != nil {
 		return nil, err
 	}
-	type written struct{ Self, Rid, Updated int64 }
-	done, err := pgx.CollectRows(rows, pgx.RowToStructByPos[written])
+	var self, rid, updated int64
+	_, err = pgx.ForEachRow(rows, []any{&self, &rid, &updated}, func() error {
+		i, _ := slices.BinarySearchFunc(batch, self, func(w *pendingWrite, self int64) int { return cmp.Compare(w.next.self, self) })
+		batch[i].rid, batch[i].updated, batch[i].err = rid, updated, nil
+		return nil
+	})
 	if err != nil {
 		return nil, err
-	}
-	for _, d := range done {
-		i, _ := slices.BinarySearchFunc(batch, d.Self, func(w *pendingWrite, self int64) int { return cmp.Compare(w.next.self, self) })
-		batch[i].rid, batch[i].updated, batch[i].err = d.Rid, d.Updated, nil
 	}
 	return c.referencePaths, nil
 }

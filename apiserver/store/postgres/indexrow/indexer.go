@@ -236,7 +236,8 @@ func (r *Rows) reserve(values []store.IndexValue) textsOfParams {
 			param = entry.Param
 		}
 	}
-	r.tokens, r.texts, r.Marks = make([]tokenRow, 0, tokens), make([]textRow, 0, texts), make([]int64, 0, len(values)+2*tokens)
+	r.tokens, r.texts = make([]tokenRow, 0, tokens), make([]textRow, 0, texts)
+	r.Marks, r.keys = make([]int64, 0, len(values)+2*tokens), make([]int64, 0, len(values))
 	return newTextsOfParams(params, texts)
 }
 

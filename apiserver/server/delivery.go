@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -54,7 +55,6 @@ func Deliver(ctx context.Context, config DeliveryConfig) error {
 	}
 	var ready readiness
 	ready.recordsKnown()
-	ready.webhooksKnown()
 	health := healthServer(config.Health, ready.missing, metrics.Registry)
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", health.Addr)
 	if err != nil {
@@ -65,14 +65,27 @@ func Deliver(ctx context.Context, config DeliveryConfig) error {
 	defer cancel()
 	group, failed := errgroup.WithContext(background)
 	group.Go(func() error { return serve(health, listener) })
+	stopping, stop := context.WithCancel(failed)
+	defer stop()
 	group.Go(func() error { return config.Webhooks.Run(failed) })
-	group.Go(func() error { return config.Sites.Run(failed, ready.sitesKnown) })
 	group.Go(func() error {
 		return lead(failed, config.Kubernetes, config.Namespace, func(ctx context.Context) { config.Webhooks.KeepReporting(ctx, config.Sites.Health) })
 	})
+	// Without the webhooks, nobody knows to whom events go, and in which order.
+	group.Go(func() error {
+		if !config.Webhooks.WaitForSync(stopping) {
+			return nil
+		}
+		ready.webhooksKnown()
+		return config.Sites.Run(failed, ready.sitesKnown)
+	})
 	var sending errgroup.Group
-	stopping, stop := context.WithCancel(failed)
-	sending.Go(func() error { config.Runner.Run(stopping); return nil })
+	sending.Go(func() error {
+		if config.Webhooks.WaitForSync(stopping) {
+			config.Runner.Run(stopping)
+		}
+		return nil
+	})
 	config.Log.InfoContext(ctx, "delivering events to webhooks", "leaseNamespace", config.Namespace)
 	select {
 	case <-ctx.Done():
@@ -122,7 +135,9 @@ const (
 	reportRetryPeriod   = 5 * time.Second
 )
 
-// lead runs work while this process holds the Lease, until ctx ends. At most one process holds it.
+// lead runs work while this process holds the Lease, until ctx ends. At most one process holds it. The
+// context of work ends when the process no longer holds the Lease. Another process can get it before work
+// has returned, but this process does not run work twice at the same time.
 func lead(ctx context.Context, config *rest.Config, namespace string, work func(context.Context)) error {
 	clients, err := clientset.NewForConfig(config)
 	if err != nil {
@@ -136,11 +151,19 @@ func lead(ctx context.Context, config *rest.Config, namespace string, work func(
 		LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: reportLease}, Client: clients.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: fmt.Sprintf("%s-%d", host, os.Getpid())},
 	}
+	var working sync.Mutex // leaderelection does not wait for OnStartedLeading
 	for ctx.Err() == nil {
 		leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
 			Lock: lock, LeaseDuration: reportLeaseDuration, RenewDeadline: reportRenewDeadline, RetryPeriod: reportRetryPeriod,
 			ReleaseOnCancel: true, Name: reportLease,
-			Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: work, OnStoppedLeading: func() {}},
+			Callbacks: leaderelection.LeaderCallbacks{
+				OnStartedLeading: func(ctx context.Context) {
+					working.Lock()
+					defer working.Unlock()
+					work(ctx)
+				},
+				OnStoppedLeading: func() {},
+			},
 		})
 	}
 	return nil

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +26,10 @@ import (
 
 // ReportInterval is the interval at which KeepReporting reports the health of webhooks.
 const ReportInterval = 30 * time.Second
+
+// concurrentReports is the maximum number of namespaces whose health is reported concurrently. A database
+// that does not respond delays one of them for some seconds, so that the others are not late.
+const concurrentReports = 8
 
 // errChanged is returned if the settings of a webhook to disable have changed.
 var errChanged = errors.New("the settings of the webhook have changed in the meantime")
@@ -112,17 +119,24 @@ func (t *Targets) reportAll(ctx context.Context, health func(ctx context.Context
 		namespaces[list.Items[i].Namespace] = true
 	}
 	t.backlog.keep(namespaces)
-	var failed []error
-	for namespace := range namespaces {
-		found, err := health(ctx, namespace)
-		if err == nil && found != nil {
-			t.backlog.set(namespace, found)
-			err = t.Report(ctx, namespace, found)
-		}
-		if err != nil {
-			failed = append(failed, fmt.Errorf("namespace %s: %w", namespace, err))
-		}
+	names := slices.Collect(maps.Keys(namespaces))
+	failed := make([]error, len(names))
+	var group errgroup.Group
+	group.SetLimit(concurrentReports)
+	for i, namespace := range names {
+		group.Go(func() error {
+			found, err := health(ctx, namespace)
+			if err == nil && found != nil {
+				t.backlog.set(namespace, found)
+				err = t.Report(ctx, namespace, found)
+			}
+			if err != nil {
+				failed[i] = fmt.Errorf("namespace %s: %w", namespace, err)
+			}
+			return nil
+		})
 	}
+	_ = group.Wait() // always nil
 	return errors.Join(failed...)
 }
 

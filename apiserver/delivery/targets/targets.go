@@ -98,6 +98,10 @@ func (t *Targets) Run(ctx context.Context) error {
 	return t.hooks.Start(ctx)
 }
 
+// WaitForSync waits until all Webhooks are known. It reports false if ctx ends earlier. Until then, methods
+// that read Webhooks from the cache wait.
+func (t *Targets) WaitForSync(ctx context.Context) bool { return t.hooks.WaitForCacheSync(ctx) }
+
 // Site returns the webhooks of the Site in a namespace.
 func (t *Targets) Site(namespace string) delivery.Webhooks { return site{t, namespace} }
 

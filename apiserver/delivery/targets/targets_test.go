@@ -8,6 +8,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/delivery/targets"
 	"github.com/paddock-health/paddock/apiserver/events/signing"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
@@ -340,5 +342,55 @@ var _ = Describe("The health of webhooks", func() {
 		Expect(hook.Status.FailingSince).To(BeNil())
 		Expect(hook.Status.LastFailure).To(BeNil())
 		Expect(hook.Status.LastSuccess.Time).To(BeTemporally("~", at, time.Second))
+	})
+
+	It("is reported although the databases of other Sites do not respond", func(ctx SpecContext) {
+		silent := []string{newNamespace(ctx), newNamespace(ctx), newNamespace(ctx)}
+		for _, namespace := range silent {
+			newHook(ctx, namespace)
+		}
+		hook := newHook(ctx, newNamespace(ctx))
+		pending := func() *int64 {
+			GinkgoHelper()
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(hook), hook)).To(Succeed())
+			return hook.Status.Pending
+		}
+		Eventually(func() *int64 { // until the cache has the Webhooks
+			Expect(hooks.Report(ctx, hook.Namespace, map[string]delivery.Health{idOf(hook): {Pending: 1}})).To(Succeed())
+			return pending()
+		}).Should(HaveValue(BeEquivalentTo(1)))
+		running, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		DeferCleanup(func() { stop(); <-done })
+		go func() {
+			defer close(done)
+			hooks.KeepReporting(running, func(ctx context.Context, namespace string) (map[string]delivery.Health, error) {
+				switch {
+				case namespace == hook.Namespace:
+					return map[string]delivery.Health{idOf(hook): {Pending: 7}}, nil
+				case slices.Contains(silent, namespace):
+					<-ctx.Done()
+				}
+				return nil, ctx.Err()
+			})
+		}()
+		Eventually(pending).Should(HaveValue(BeEquivalentTo(7)))
+	})
+})
+
+var _ = Describe("Webhooks that cannot be listed", func() {
+	It("are not synced, and nobody waits for them longer than the context", func(ctx SpecContext) {
+		rights, err := cluster.UserConfig("system:serviceaccount:default:default")
+		Expect(err).NotTo(HaveOccurred())
+		unreadable, err := targets.New(rights, targets.Options{SecretsNamespace: secretsNamespace})
+		Expect(err).NotTo(HaveOccurred())
+		running, stop := context.WithCancel(ctx)
+		done := make(chan error, 1)
+		go func() { done <- unreadable.Run(running) }()
+		DeferCleanup(func() { stop(); Expect(<-done).To(Succeed()) })
+		waiting, end := context.WithTimeout(ctx, time.Second)
+		defer end()
+		Expect(unreadable.WaitForSync(waiting)).To(BeFalse())
+		Expect(hooks.WaitForSync(ctx)).To(BeTrue())
 	})
 })

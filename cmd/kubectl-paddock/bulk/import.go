@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
 )
@@ -30,6 +31,8 @@ const (
 	// maxRequest is the maximum size in bytes of a request, as a site accepts it for an import in the
 	// native format. A line that is larger is not sent, and fails.
 	maxRequest = 64 << 20
+	// saveInterval is the minimum time between two writes of the state, which has all waiting lines.
+	saveInterval = time.Second
 	// waitingLines is the maximum number of lines of a request that sends lines again which could not be
 	// written before. The site writes lines of a request that refer to missing records in one
 	// transaction, so these lines can refer to each other.
@@ -102,6 +105,7 @@ type importer struct {
 	dryRun    bool
 	progress  *Progress
 	state     importProgress
+	saved     time.Time
 	errors    *os.File
 }
 
@@ -233,13 +237,17 @@ func (i *importer) openErrors(files []importedFile) error {
 		order := func(name string) int {
 			return slices.IndexFunc(files, func(file importedFile) bool { return file.name == name })
 		}
+		waiting := make(map[place]bool, len(i.state.Waiting))
+		for _, at := range i.state.Waiting {
+			waiting[at] = true
+		}
 		for line := range bytes.Lines(text) {
 			var p problem
 			if json.Unmarshal(line, &p) != nil {
 				continue // the line was not written completely
 			}
 			at := cmp.Or(cmp.Compare(order(p.File), order(i.state.Next.File)), cmp.Compare(p.Line, i.state.Next.Line))
-			if at < 0 && !slices.Contains(i.state.Waiting, p.place) {
+			if at < 0 && !waiting[p.place] {
 				kept = append(kept, line...)
 			}
 		}
@@ -414,12 +422,14 @@ func (i *importer) record(p *portion, wait bool) error {
 	return nil
 }
 
-// save stores the state, except in a dry run. It is called after record, so that the file with the errors
-// has all errors up to the state.
+// save stores the state if saveInterval has passed, except in a dry run. It is called after record, so that
+// the file with the errors has all errors up to the state. An import that continues sends the lines after
+// the state again.
 func (i *importer) save() error {
-	if i.dryRun {
+	if i.dryRun || time.Since(i.saved) < saveInterval {
 		return nil
 	}
+	i.saved = time.Now()
 	return saveState(i.directory, importState, i.state)
 }
 
@@ -434,6 +444,7 @@ func (i *importer) sendWaiting(ctx context.Context) error {
 			if p.result, p.err = i.sendPortion(ctx, p); p.err != nil {
 				return p.err
 			}
+			p.lines = nil // record does not need them, and together they can be as large as the files
 			for _, e := range p.result.Errors {
 				if slices.Contains(i.waitsFor, e.Code) && e.Line >= 1 && e.Line <= len(p.places) {
 					missing[p.places[e.Line-1]] = true

@@ -132,7 +132,7 @@ func (r *Relay) follow(ctx context.Context) (wait time.Duration, err error) {
 }
 
 // open opens the stream. If the server has not responded with 200, it returns the Retry-After of
-// the response, or zero, and an error. Errors: as for follow.
+// the response, or zero, and an error. It returns at most maxPause. Errors: as for follow.
 func (r *Relay) open(ctx context.Context) (*http.Response, time.Duration, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.config.Stream, nil)
 	if err != nil {
@@ -159,13 +159,11 @@ func (r *Relay) open(ctx context.Context) (*http.Response, time.Duration, error)
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxProblem))
 	_ = json.Unmarshal(body, &problem) // the body is not JSON if a proxy responded
 	text := strings.TrimSuffix(fmt.Sprintf("the site responded with %s: %s", response.Status, problem.Detail), ": ")
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
-		return nil, time.Duration(seconds) * time.Second, errors.New(text)
+	if response.StatusCode < http.StatusInternalServerError && response.StatusCode != http.StatusTooManyRequests {
+		return nil, 0, &refusal{text}
 	}
-	if response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests {
-		return nil, 0, errors.New(text)
-	}
-	return nil, 0, &refusal{text}
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 without one
+	return nil, min(time.Duration(seconds)*time.Second, maxPause), errors.New(text)
 }
 
 // delivery is the data of an event of the stream.

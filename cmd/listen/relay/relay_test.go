@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
@@ -194,5 +195,36 @@ func TestReceiverIsAway(t *testing.T) {
 	cancel()
 	if err := r.Run(ended); err != nil {
 		t.Errorf("ended by the caller with %v", err)
+	}
+}
+
+// TestRetryAfter shows how long a Relay waits after a response other than 200, and which ones end it.
+func TestRetryAfter(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		after  string
+		wait   time.Duration
+		ends   bool
+	}{
+		"later":                    {http.StatusServiceUnavailable, "7", 7 * time.Second, false},
+		"too many requests":        {http.StatusTooManyRequests, "2", 2 * time.Second, false},
+		"much later":               {http.StatusServiceUnavailable, "86400", maxPause, false},
+		"a date":                   {http.StatusBadGateway, "Mon, 30 Nov 2026 00:00:00 GMT", 0, false},
+		"not at all":               {http.StatusBadGateway, "", 0, false},
+		"forbidden, from a proxy":  {http.StatusForbidden, "7", 0, true},
+		"unauthorized":             {http.StatusUnauthorized, "", 0, true},
+		"a redirect with a number": {http.StatusFound, "1", 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", test.after)
+				w.WriteHeader(test.status)
+			}))
+			defer server.Close()
+			_, wait, err := New(Config{Stream: server.URL, Token: func() (string, error) { return "t", nil }}).open(t.Context())
+			if refused := new(refusal); wait != test.wait || err == nil || errors.As(err, &refused) != test.ends {
+				t.Errorf("got %s, %v; want %s", wait, err, test.wait)
+			}
+		})
 	}
 }

@@ -76,8 +76,9 @@ type SiteSpec struct {
 	// +kubebuilder:validation:MaxLength=200
 	DisplayName string `json:"displayName,omitempty"`
 
-	// timeZone is the time zone of dates and times in searches that do not state one. It is a name of
-	// the IANA time zone database, such as Australia/Melbourne. Default: UTC.
+	// timeZone is the time zone of times without a zone in searches, and of the days of _lastUpdated,
+	// _since and _at. Other dates are days in UTC. It is a name of the IANA time zone database, such as
+	// Australia/Melbourne. Default: UTC.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self != 'Local' && !self.contains(':') && timestamp('2000-01-01T00:00:00Z').getFullYear(self) > 0",message="timeZone must be a name of the IANA time zone database, such as Australia/Melbourne"

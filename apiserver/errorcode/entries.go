@@ -79,7 +79,7 @@ var entries = []Entry{
 	{"unknown_parameter", "The parameter is not supported.", "The name is misspelled. Names are case-sensitive.", "Correct the name, or leave the parameter out."},
 	{"unknown_path", "The path does not exist.", "The address is misspelled.", "Use a path of the API reference, /site/{siteId}/docs."},
 	{"unknown_resource_type", "A resource has an unknown type.", "resourceType is missing, or is not a type that the API accepts here: any type of FHIR R4 in a contained resource, a type of the site in an import.", "Set resourceType to an accepted type."},
-	{"unknown_site", "There is no such site.", "The siteId in the path is misspelled, or the site is hidden from callers without a right to it.", "Check the siteId, and that the caller has a right at the site."},
+	{"unknown_site", "There is no such site.", "The siteId in the path is misspelled, the Site is not accepted (condition Accepted), or it is hidden from callers without a right to it.", "Check the siteId, and that the caller has a right at the site."},
 	{"unknown_type", "The resource type is not supported.", "The site has the 14 types of the administration API.", "Use one of the types that `diagnostics` names."},
 	{"unparseable_json", "The body is not valid JSON.", "The text has a syntax error, ends early, or an object has two members with the same name.", "Correct the body at the place that `pointer` names."},
 	{"unparseable_line", "A line of an import is not a record in the native format.", "The file is truncated or was changed.", "Export the site again, or restore the file from its copy."},

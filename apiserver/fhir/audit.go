@@ -22,10 +22,9 @@ func (h *handler) failUnserved(w http.ResponseWriter, r *http.Request, err error
 // Codes of some interactions in the audit log. The method interaction returns further codes. R4
 // valueset-type-restful-interaction.html.
 const (
-	interactionSearchType   = "search-type"
-	interactionSearchSystem = "search-system"
-	interactionTransaction  = "transaction"
-	interactionPurge        = "purge"
+	interactionSearchType  = "search-type"
+	interactionTransaction = "transaction"
+	interactionPurge       = "purge"
 )
 
 // writeStatuses are the statuses of the responses to a create, an update, a patch and a delete.

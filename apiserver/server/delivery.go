@@ -71,7 +71,7 @@ func Deliver(ctx context.Context, config DeliveryConfig) error {
 	group.Go(func() error {
 		return lead(failed, config.Kubernetes, config.Namespace, func(ctx context.Context) { config.Webhooks.KeepReporting(ctx, config.Sites.Health) })
 	})
-	// Without the webhooks, nobody knows to whom events go, and in which order.
+	// Events are sent only once the webhooks are known, which decide the receivers and the order.
 	group.Go(func() error {
 		if !config.Webhooks.WaitForSync(stopping) {
 			return nil

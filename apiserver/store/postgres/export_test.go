@@ -42,13 +42,6 @@ func (s *Store) SetRecordCount(typeName string, n float64) {
 	s.statistics.readAt, s.statistics.entries, s.statistics.records = time.Now(), nil, map[string]float64{typeName: n}
 }
 
-// SetEntryCount replaces the statistics by the number of entries of one parameter.
-func (s *Store) SetEntryCount(typeName, param string, n float64) {
-	s.statistics.mu.Lock()
-	defer s.statistics.mu.Unlock()
-	s.statistics.readAt, s.statistics.entries = time.Now(), map[int64]float64{s.hash.Param(typeName, param): n}
-}
-
 // IsBatched reports whether the query of a page would be batched with others.
 func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) {
 	search := sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: order.Of(query)}

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,6 +47,34 @@ func TestDocumentsNameFiles(t *testing.T) {
 			if !slices.ContainsFunc(paths, func(path string) bool { return strings.HasSuffix(path, "/"+name[1]) }) {
 				t.Errorf("%s names %s, which does not exist", document, name[1])
 			}
+		}
+	}
+}
+
+// TestArchitectureNamesFolders fails if the table of folders in ARCHITECTURE.md leaves out a package. A row names
+// a package by its path, by the last elements of it, or by a folder above it, followed by "and below".
+func TestArchitectureNamesFolders(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	isNamed := func(folder string) bool {
+		if strings.Contains(string(text), "`"+path.Base(folder)+"`") || strings.Contains(string(text), "/"+path.Base(folder)+"`") {
+			return true
+		}
+		for above := path.Dir(folder); above != "."; above = path.Dir(above) {
+			if strings.Contains(string(text), "`"+above+"` and below") {
+				return true
+			}
+		}
+		return false
+	}
+	for name := range list(t, "{{.ImportPath}}") {
+		folder := strings.TrimPrefix(name, module+"/")
+		parts := strings.Split(folder, "/")
+		isTool := parts[0] == "hack" && len(parts) > 1 && (parts[1] == "dev" || parts[1] == "test") && len(parts) == 3
+		if (parts[0] == "apiserver" || parts[0] == "controllers" || isTool) && !isNamed(folder) {
+			t.Errorf("no row of the table of folders has %s", folder)
 		}
 	}
 }

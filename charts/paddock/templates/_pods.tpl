@@ -4,11 +4,11 @@
 {{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
 {{- range . }}
-- name: {{ . }}
+- name: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- with .root.Values.priorityClass.name }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- if $values.hostNetwork }}
 hostNetwork: true
@@ -51,7 +51,7 @@ rollingUpdate: {{ ternary "{maxUnavailable: 1, maxSurge: 0}" "{maxUnavailable: 0
 {{/* Metadata of the pods. Takes a dict of root and component. */}}
 {{- define "paddock.podMetadata" -}}
 {{- $values := index .root.Values .component -}}
-labels: {{ merge (dict) (include "paddock.componentLabels" . | fromYaml) $values.podLabels | toYaml | nindent 2 }}
+labels: {{ merge (dict) (include "paddock.componentLabels" . | fromYaml) ($values.podLabels | default dict) | toYaml | nindent 2 }}
 {{- with $values.podAnnotations }}
 annotations: {{ toYaml . | nindent 2 }}
 {{- end }}
@@ -63,7 +63,7 @@ annotations: {{ toYaml . | nindent 2 }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 env:
 # The Go runtime collects garbage more often as the heap approaches the memory limit.
-{{- if dig "limits" "memory" "" $values.resources }}
+{{- if dig "limits" "memory" "" ($values.resources | default dict) }}
 - name: GOMEMLIMIT
   valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: "1"}}
 {{- end }}

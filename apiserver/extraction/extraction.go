@@ -13,7 +13,7 @@ import (
 // the Extractor finds in any record, such as a new search parameter, so that servers reindex the
 // Sites in Postgres. Never lower it. TestVersion fails if the results changed and Version was not
 // raised.
-const Version = 3
+const Version = 4
 
 // Extractor is the store.Extractor of the records of all facades. No FHIR type has the name of an
 // AHDS type, and parameters of the same name have the same meaning.

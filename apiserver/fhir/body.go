@@ -33,7 +33,9 @@ func (r *request) readResource(w http.ResponseWriter) (body, error) {
 
 // readText parses text as a resource of the type in the path.
 func (r *request) readText(text []byte, sentDialect *dialect) (body, error) {
-	resource, err := r4.Read(text, r4.Options{Type: r.kind.Name, Optional: sentDialect.optional, IgnoreID: r.Method == http.MethodPost, Index: true})
+	resource, err := r4.Read(text, r4.Options{
+		Type: r.kind.Name, Optional: sentDialect.optional, IgnoreID: r.Method == http.MethodPost, Bases: r.bases(), Index: true,
+	})
 	return body{text: text, resource: resource, dialect: sentDialect}, err
 }
 

@@ -148,6 +148,26 @@ var _ = Describe("Differences from other servers:", func() {
 		Expect(s.speak(spoken, "GET", "/Patient/nobody/Device", "").json().ids()).To(BeEmpty())
 	})
 
+	onEverything("a reference by the contract's URL of a record is one to the record", func(_ context.Context, open opener, spoken spokenDialect) {
+		s := open()
+		s.put("/Patient/rex", `{"resourceType":"Patient","id":"rex","name":[{"text":"Rex"}]}`)
+		s.put("/Device/collar", `{"resourceType":"Device","id":"collar","patient":{"reference":"`+s.base+`/patient/rex"}}`)
+		for _, query := range []string{
+			"/Device?patient=rex", "/Device?patient=Patient/rex", "/Device?patient=" + s.base + "/patient/rex", "/Device?patient=" + s.base + "/Patient/rex",
+			"/Device?patient.name=rex", "/Patient/rex/Device",
+		} {
+			Expect(s.speak(spoken, "GET", query, "").json().ids()).To(ContainElement("collar"), query)
+		}
+		Expect(s.speak(spoken, "GET", "/Device?_include=Device:patient", "").json().ids()).To(ConsistOf("collar", "rex"))
+		Expect(s.speak(spoken, "GET", "/Device?patient=max", "").json().ids()).To(BeEmpty())
+		Expect(s.speak(spoken, "GET", "/Patient?_has:Device:patient:_id=collar", "").json().ids()).To(ConsistOf("rex"))
+
+		By("the type of the target is checked")
+		refused := s.speak(spoken, "PUT", "/RelatedPerson/r", `{"resourceType":"RelatedPerson","id":"r","patient":{"reference":"`+s.base+`/organization/o"}}`)
+		Expect(refused.status).To(Equal(http.StatusBadRequest))
+		Expect(refused.code()).To(Equal("wrong_reference_target"))
+	})
+
 	onEverything("everything of a patient has no other members of a Group", func(_ context.Context, open opener, spoken spokenDialect) {
 		s := open()
 		for _, id := range []string{"rex", "max"} {

@@ -102,7 +102,7 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 	if err != nil {
 		return nil, err
 	}
-	resource, err := r4.Read(text, r4.Options{Type: kind.Name, Optional: contractDialect.optional, Index: true})
+	resource, err := r4.Read(text, r4.Options{Type: kind.Name, Optional: contractDialect.optional, Bases: i.bases(), Index: true})
 	if err != nil {
 		return nil, err
 	}

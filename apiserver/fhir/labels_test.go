@@ -1,6 +1,7 @@
 package fhir_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,13 +19,14 @@ func TestLabelsOf(t *testing.T) {
 		"none": `{"resourceType":"Patient"}`,
 		"all kinds": `{"id":"x","meta":{"lastUpdated":"2020-01-01T00:00:00Z","security":[{"system":"urn:s","code":"V","display":"{\"]"},{"code":"R"}],
 			"tag":[ { "system" : "urn:t" , "code":"Recall" } ], "profile":["http://p|1.0","http://q"]},"resourceType":"Patient","name":[{"text":"}"}]}`,
-		"meta first, then more":  `{"meta":{"tag":[{"code":"a"}]},"resourceType":"Patient","managingOrganization":{"reference":"#c"},"contained":[{"resourceType":"Organization","id":"c","name":"c","meta":{"tag":[{"code":"b"}]}}]}`,
-		"escapes":                `{"resourceType":"Patient","meta":{"security":[{"system":"urn:s","code":"\u0056"}]}}`,
-		"a name spelled in full": `{"resourceType":"Patient","m\u0065ta":{"security":[{"system":"urn:s","code":"V"}]}}`,
-		"a Device's patient":     `{"resourceType":"Device","patient":{"reference":"Patient/Rex"},"meta":{"security":[{"code":"R"}]}}`,
+		"meta first, then more":                     `{"meta":{"tag":[{"code":"a"}]},"resourceType":"Patient","managingOrganization":{"reference":"#c"},"contained":[{"resourceType":"Organization","id":"c","name":"c","meta":{"tag":[{"code":"b"}]}}]}`,
+		"escapes":                                   `{"resourceType":"Patient","meta":{"security":[{"system":"urn:s","code":"\u0056"}]}}`,
+		"a name spelled in full":                    `{"resourceType":"Patient","m\u0065ta":{"security":[{"system":"urn:s","code":"V"}]}}`,
+		"a Device's patient":                        `{"resourceType":"Device","patient":{"reference":"Patient/Rex"},"meta":{"security":[{"code":"R"}]}}`,
+		"a Device's patient, by the contract's URL": `{"resourceType":"Device","patient":{"reference":"https://h.example/site/s/fhir/patient/Rex"}}`,
 	} {
 		kind := "Patient"
-		if name == "a Device's patient" {
+		if strings.HasPrefix(name, "a Device's patient") {
 			kind = "Device"
 		}
 		read, err := r4.Read([]byte(text), r4.Options{Type: kind})
@@ -35,6 +37,9 @@ func TestLabelsOf(t *testing.T) {
 		indexed := privacy.Labels(kind, extract.Values(kind, body.JSON))
 		if diff := cmp.Diff(indexed, fhir.LabelsOf(kind, body)); diff != "" {
 			t.Errorf("%s (-index +meta):\n%s", name, diff)
+		}
+		if kind == "Device" && (len(indexed.Links) != 1 || indexed.Links[0].To.Type != "Patient" || indexed.Links[0].To.ID != "rex") {
+			t.Errorf("%s: %+v", name, indexed.Links)
 		}
 		if name == "all kinds" && len(indexed.Names) != 9 {
 			t.Errorf("%s: %q", name, indexed.Names)

@@ -50,7 +50,7 @@ func (r *request) validationIssues(v validation) ([]r4.Issue, error) {
 		return nil, r.authorize("delete")
 	}
 	resource, err := r4.Read(v.resource, r4.Options{
-		Type: r.kind.Name, Optional: v.dialect.optional, Warnings: true, IgnoreID: v.mode == modeCreate,
+		Type: r.kind.Name, Optional: v.dialect.optional, Warnings: true, IgnoreID: v.mode == modeCreate, Bases: r.bases(),
 	})
 	var issues r4.Errors
 	switch {

@@ -25,6 +25,9 @@ type Options struct {
 	IgnoreID bool
 	// Warnings is set to return warnings too, in Resource.Warnings or Errors.
 	Warnings bool
+	// Bases are the base URLs of the site. In a reference that begins with one of them, the type may also be
+	// the contract's segment.
+	Bases []string
 	// Index is set to return the values of search parameters in Resource.Index.
 	Index bool
 

@@ -8,12 +8,14 @@ func TestSplitReference(t *testing.T) {
 		ok            bool
 	}
 	for reference, want := range map[string]parts{
-		"Patient/1":                                    {"", "Patient", "1", true},
-		"Patient/aB.-9/_history/2":                     {"", "Patient", "aB.-9", true},
-		"Medication/1":                                 {"", "Medication", "1", true},
-		"https://h.example/fhir/Patient/1":             {"https://h.example/fhir", "Patient", "1", true},
-		"http://h.example/Patient/1/_history/x":        {"http://h.example", "Patient", "1", true},
-		"https://h.example/site/s/fhir/Organization/1": {"https://h.example/site/s/fhir", "Organization", "1", true},
+		"Patient/1":                             {"", "Patient", "1", true},
+		"Patient/aB.-9/_history/2":              {"", "Patient", "aB.-9", true},
+		"Medication/1":                          {"", "Medication", "1", true},
+		"https://h.example/fhir/Patient/1":      {"https://h.example/fhir", "Patient", "1", true},
+		"http://h.example/Patient/1/_history/x": {"http://h.example", "Patient", "1", true},
+		"https://h.example/site/s/fhir/practitioner-role/1/_history/2": {"https://h.example/site/s/fhir", "PractitionerRole", "1", true},
+		"https://h.example/site/s/fhir/medication/1":                   {},
+		"https://h.example/site/s/fhir/Organization/1":                 {"https://h.example/site/s/fhir", "Organization", "1", true},
 		"":                           {},
 		"1":                          {},
 		"Patient/":                   {},

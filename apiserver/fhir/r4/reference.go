@@ -100,6 +100,9 @@ func (r *reader) parseLiteral(text []byte) (l literal, problem string) {
 		}
 		return l, ""
 	case hasScheme && (string(scheme) == "http" || string(scheme) == "https"):
+		if own, ok := r.parseOwn(text); ok {
+			return own, ""
+		}
 		return parseRESTful(rest), ""
 	case hasScheme && isScheme(scheme):
 		return l, ""
@@ -122,6 +125,23 @@ func isScheme(text []byte) bool {
 		}
 	}
 	return len(text) > 0
+}
+
+// parseOwn parses the URL of a record of the site, in which the type may be the contract's segment. It reports
+// whether the URL begins with a base URL of the site.
+func (r *reader) parseOwn(url []byte) (literal, bool) {
+	for _, base := range r.opts.Bases {
+		record, ok := bytes.CutPrefix(url, []byte(base+"/"))
+		if !ok {
+			continue
+		}
+		spelling, rest, _ := bytes.Cut(record, []byte{'/'})
+		if t, known := TypeOf(string(spelling)); known {
+			record = append([]byte(t.Name+"/"), rest...)
+		}
+		return parseRelative(record), true
+	}
+	return literal{}, false
 }
 
 // parseRESTful returns the type in a URL that has the form of a resource's URL on a FHIR server.

@@ -120,7 +120,7 @@ func TestRule04Reference(t *testing.T) {
 		{typeName: "Patient", query: "general-practitioner=https://h.example/fhir/Practitioner/1", want: to("general-practitioner", "https://h.example/fhir", "Practitioner", "1")},
 		{typeName: "Patient", query: "general-practitioner=https://h.example/fhir/practitioner-role/1", want: to("general-practitioner", "https://h.example/fhir", "PractitionerRole", "1")},
 		{typeName: "Patient", query: "general-practitioner=practitioner-role/1", want: to("general-practitioner", "", "PractitionerRole", "1")},
-		{typeName: "Patient", query: "general-practitioner=https://other.example/practitioner-role/1", want: to("general-practitioner", "https://other.example/practitioner-role/1", "", "")},
+		{typeName: "Patient", query: "general-practitioner=https://other.example/practitioner-role/1", want: to("general-practitioner", "https://other.example", "PractitionerRole", "1")},
 		{typeName: "Patient", query: "general-practitioner=urn:uuid:X", want: to("general-practitioner", "urn:uuid:X", "", "")},
 		{typeName: "Patient", query: "general-practitioner:Practitioner=1", want: store.RefersToID{Param: "general-practitioner", Types: []string{"Practitioner"}, ID: "1"}},
 		{typeName: "Patient", query: "general-practitioner:Practitioner=Practitioner/1", want: to("general-practitioner", "", "Practitioner", "1")},

@@ -116,7 +116,7 @@ func selectedValues(recordType string, body []byte) []r4.SelectedValue {
 type extractor struct {
 	values []store.IndexValue
 	param  *param
-	// mentioned are the records that mention and mentionAt have recorded.
+	// mentioned are the records that mention has recorded.
 	mentioned []store.Reference
 	// pairs is the number of values of type store.Pair.
 	pairs int

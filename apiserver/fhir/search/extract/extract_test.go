@@ -112,7 +112,7 @@ func TestEntries(t *testing.T) {
 		"segments in addresses": {
 			"PractitionerRole", `"organization":{"reference":"https://h.example/fhir/organization/A/_history/1"},"location":[{"reference":"https://h.example/fhir/medication/1"}]`,
 			[]store.IndexValue{
-				refers("organization", "https://h.example/fhir/organization/A/_history/1", "", ""), mentions("https://h.example/fhir", "Organization", "a"),
+				refers("organization", "https://h.example/fhir", "Organization", "a"),
 				refers("location", "https://h.example/fhir/medication/1", "", ""),
 			},
 		},

@@ -15,16 +15,10 @@ func (e *extractor) mention(json []byte) {
 			return
 		}
 		if string(name) == "reference" {
-			e.mentionAt(string(unquote(value)))
+			if base, typ, id, ok := r4.SplitAddress(string(unquote(value))); ok { // it can be a record of a site
+				e.mentioned = append(e.mentioned, store.Reference{Base: base, Type: typ, ID: strings.ToLower(id)})
+			}
 		}
-	}
-}
-
-// mentionAt records the target of a literal reference, if it can be a record of a site. It uses
-// r4.SplitAddress, which also accepts the contract's spelling of a type, as searches do not.
-func (e *extractor) mentionAt(reference string) {
-	if base, typ, id, ok := r4.SplitAddress(reference); ok {
-		e.mentioned = append(e.mentioned, store.Reference{Base: base, Type: typ, ID: strings.ToLower(id)})
 	}
 }
 

@@ -18,11 +18,7 @@ func (e *extractor) reference(json []byte) {
 		switch string(name) {
 		case "reference":
 			if text := string(unquote(value)); text != "" && text[0] != '#' {
-				to := parseReference(text)
-				e.add(to)
-				if to.Type == "" {
-					e.mentionAt(text)
-				}
+				e.add(parseReference(text))
 			}
 		case "identifier":
 			if token, _ := readIdentifier(value); token != (store.Token{}) {

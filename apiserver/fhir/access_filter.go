@@ -48,10 +48,9 @@ func (r *request) listableTypes(typeNames []string) ([]string, error) {
 	return listed, refused
 }
 
-// canRead reports whether the caller may read a record. The response to a patch needs this right,
-// because it has elements that the caller did not send.
-func (r *request) canRead(key store.Key) bool {
-	err := r.authorizer.Authorize(r.Context(), r.caller, r.site.Access,
+// authorizeGet checks the right to get a record. A patch needs it in addition to the right to patch, because
+// its response, its errors and the operation test show elements that the caller did not send.
+func (r *request) authorizeGet(key store.Key) error {
+	return r.authorizer.Authorize(r.Context(), r.caller, r.site.Access,
 		access.Action{Verb: "get", Group: Group, Resource: r.kind.Resource, Name: strings.ToLower(key.ID)})
-	return err == nil
 }

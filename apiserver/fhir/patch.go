@@ -14,6 +14,9 @@ const patchFormat = "application/json-patch+json"
 
 // patch plans PATCH …/{id}. The patched resource is validated as an update is. R4 http.html#patch.
 func (h *handler) patch(w http.ResponseWriter, r *request) (stepFunc, error) {
+	if err := r.authorizeGet(r.key()); err != nil {
+		return nil, err
+	}
 	if err := h.parseProjection(r); err != nil {
 		return nil, err
 	}

@@ -106,11 +106,21 @@ var _ = Describe("Patch", func() {
 		Expect(s.do("PATCH", "/patient/never", off, sendPatch, with("If-Match", "*")).status).To(Equal(http.StatusPreconditionFailed))
 	})
 
-	It("needs a record, and the right to patch", func(ctx context.Context) {
+	It("needs a record, and the rights to patch and to get it", func(ctx context.Context) {
 		s := newSite(ctx)
 		Expect(s.do("PATCH", "/patient/never", `[]`, sendPatch).status).To(Equal(http.StatusNotFound))
 		s.put("/patient/rex", rex)
 		Expect(s.do("PATCH", "/patient/rex", `[]`, sendPatch, with("X-Caller", "no-patch")).status).To(Equal(http.StatusForbidden))
+		for path, patch := range map[string]string{
+			"/patient/rex":              `[{"op":"copy","from":"/name/0/text","path":"/id"}]`,
+			"/patient/never":            `[]`,
+			"/patient?_id=rex":          `[{"op":"test","path":"/active","value":true}]`,
+			"/patient/rex?_pretty=true": `[{"op":"copy","from":"/name/0/text","path":"/gender"}]`,
+		} {
+			refused := s.do("PATCH", path, patch, sendPatch, with("X-Caller", "no-get"))
+			Expect(refused.status).To(Equal(http.StatusForbidden), path)
+			Expect(string(refused.body)).NotTo(ContainSubstring("Rex"))
+		}
 		s.do("DELETE", "/patient/rex", "")
 		Expect(s.do("PATCH", "/patient/rex", `[]`, sendPatch).status).To(Equal(http.StatusGone))
 	})

@@ -209,9 +209,6 @@ func respondWritten(w http.ResponseWriter, r *request, done store.Result) error 
 	}
 	w.Header().Set("Location", r.versionURL(rec)) // after an update too, because HAPI's client reads the version from it
 	r.setVersion(w, rec)
-	if r.Method == http.MethodPatch && !r.canRead(rec.Key) {
-		return r.respondEmpty(w, status)
-	}
 	switch parsePreferences(r.Header).returned {
 	case returnMinimal:
 		return r.respondEmpty(w, status)

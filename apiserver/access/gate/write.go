@@ -37,9 +37,11 @@ type operation struct {
 	// create and change are the restrictions of the rights that the operation needs.
 	create, change *Restriction
 	// judged is the version that judge has read, 0 for none. visible is the result of judge: whether
-	// the caller may see and change the record.
+	// the caller may see and change the record. If the version is a deletion, before has the labels of the
+	// version before it.
 	judged  int64
 	visible bool
+	before  store.Labels
 	// reason is the error of approve in the last attempt.
 	reason error
 }
@@ -174,7 +176,7 @@ func (s *Store) approve(o *operation, current *store.Record) error {
 	if creates && o.Kind == store.Put && !o.create.Holds(o.Key, o.Body) {
 		return o.create.Refusal
 	}
-	if current == nil || current.Deleted && !o.depends() {
+	if current == nil || current.Deleted && !o.needsLastVersion() {
 		return nil
 	}
 	if current.Deleted {
@@ -184,7 +186,7 @@ func (s *Store) approve(o *operation, current *store.Record) error {
 		case !o.visible:
 			return errHidden
 		}
-		return nil
+		return s.checkLowering(o, o.before) // earlier versions are visible if the new one is
 	}
 	labels := s.options.Labels(o.Key.Type, current.Body)
 	visible := o.visible
@@ -207,7 +209,7 @@ func (s *Store) approve(o *operation, current *store.Record) error {
 	return s.checkLowering(o, labels)
 }
 
-// checkLowering returns an error if an update lowers the protection of a record and the caller is
+// checkLowering returns an error if an update, or a write that restores a deleted record, lowers the protection of a record and the caller is
 // not privileged.
 func (s *Store) checkLowering(o *operation, before store.Labels) error {
 	if o.Kind != store.Put || !s.options.View.Rules.Lowers(o.Key.Type, before, s.options.Labels(o.Key.Type, o.Body)) {
@@ -225,7 +227,8 @@ func (s *Store) checkLowering(o *operation, before store.Labels) error {
 // first refusal, so the later operations may not have been checked.
 func (s *Store) judgeAll(ctx context.Context, refused []*operation, reason error) error {
 	for n, o := range refused {
-		if n > 0 && (o.judged != 0 || !o.depends() || errors.Is(reason, errLinks) && !privacy.HasLinks(o.Key.Type)) {
+		needed := o.depends() || errors.Is(reason, errTombstone) && o.needsLastVersion()
+		if n > 0 && (o.judged != 0 || !needed || errors.Is(reason, errLinks) && !privacy.HasLinks(o.Key.Type)) {
 			continue
 		}
 		if err := s.judge(ctx, o); err != nil {
@@ -240,16 +243,25 @@ func (o *operation) depends() bool {
 	return o.guarded && (!store.IsEverything(o.condition) || o.change != unrestricted)
 }
 
-// judge reads, before a write, whether its record is visible, and sets judged and visible.
+// needsLastVersion reports whether, if the record is deleted, the operation depends on the version before the
+// deletion: that can be hidden, or be protected more than the version that would restore the record.
+func (o *operation) needsLastVersion() bool { return o.depends() || o.guarded && o.Kind == store.Put }
+
+// judge reads, before a write, whether its record is visible, and sets judged, visible and before.
 func (s *Store) judge(ctx context.Context, o *operation) error {
-	o.judged, o.visible = 0, false
+	o.judged, o.visible, o.before = 0, false, store.Labels{}
 	record, err := s.behind.Get(ctx, o.Key)
 	var deleted *store.DeletedError
 	switch {
 	case errors.As(err, &deleted):
 		o.judged = deleted.Version
-		err = s.deleted(ctx, o.condition, o.change, deleted)
-		o.visible = errors.As(err, &deleted)
+		var last store.Record
+		last, err = s.behind.GetVersion(ctx, deleted.Key, deleted.Version-1)
+		if err == nil {
+			o.before = s.options.Labels(o.Key.Type, last.Body)
+			err = s.checkAll(ctx, o.condition, o.change, last)
+		}
+		o.visible = err == nil || store.IsAbsent(err) && !o.depends()
 	case err == nil:
 		o.judged = record.Version
 		err = s.check(ctx, o.condition, record)

@@ -83,6 +83,51 @@ func TestWriteOfDeletedRecord(t *testing.T) {
 	}
 }
 
+// TestRestoreKeepsProtection shows that a record that was deleted can be restored with less protection only by a
+// privileged caller: its earlier versions are visible if the new one is.
+func TestRestoreKeepsProtection(t *testing.T) {
+	unprivileged := errors.New("unprivileged")
+	secret := privacy.Labels("Patient", []store.IndexValue{{
+		Param: "_security", Value: store.Token{System: "http://terminology.hl7.org/CodeSystem/v3-Confidentiality", Code: "v"},
+	}})
+	for name, test := range map[string]struct {
+		last, restored string
+		privileged     bool
+		want           error
+	}{
+		"less, by a privileged caller": {"secret", "open", true, nil},
+		"less":                         {"secret", "open", false, unprivileged},
+		"as much":                      {"secret", "secret", false, nil},
+		"more":                         {"open", "secret", false, nil},
+		"none":                         {"open", "open", false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opened, err := gate.New(buried{last: test.last}, gate.Options{
+				View: &privacy.View{
+					Rules:  &privacy.Rules{},
+					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{Privileged: test.privileged, BreaksGlass: true}, nil },
+					Reads:  func(string) (bool, error) { return true, nil },
+				},
+				Labels: func(_ string, body store.Body) store.Labels {
+					if string(body.JSON) == "secret" {
+						return secret
+					}
+					return store.Labels{}
+				},
+				Protects:     func(string) bool { return true },
+				Unprivileged: func(string) error { return unprivileged },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			put := store.Op{Kind: store.Put, Key: store.Key{Type: "Patient", ID: "1"}, Body: store.Body{JSON: []byte(test.restored)}}
+			if _, err := opened.Write(t.Context(), []store.Op{put}); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
 // restricted returns a gate for a caller whose rights extend to records with the text "mine".
 func restricted(t *testing.T, behind store.Store) *gate.Store {
 	t.Helper()

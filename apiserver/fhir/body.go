@@ -36,7 +36,22 @@ func (r *request) readText(text []byte, sentDialect *dialect) (body, error) {
 	resource, err := r4.Read(text, r4.Options{
 		Type: r.kind.Name, Optional: sentDialect.optional, IgnoreID: r.Method == http.MethodPost, Bases: r.bases(), Index: true,
 	})
+	if err == nil {
+		err = checkComplete(r.kind.Name, text)
+	}
 	return body{text: text, resource: resource, dialect: sentDialect}, err
+}
+
+// checkComplete refuses a projection, which would remove the elements that it lacks from its record. R4
+// search.html#elements. Errors: r4.Errors.
+func checkComplete(typeName string, text []byte) error {
+	if !r4.IsSubset(text) {
+		return nil
+	}
+	return r4.Errors{{
+		Severity: r4.SeverityError, Type: issueBusinessRule, Code: codeSubsetted, Expression: typeName + ".meta.tag",
+		Diagnostics: "the resource has the tag SUBSETTED, so it may lack elements of the record; read it without _elements and _summary, change it and send it whole",
+	}}
 }
 
 func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {

@@ -103,6 +103,9 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 		return nil, err
 	}
 	resource, err := r4.Read(text, r4.Options{Type: kind.Name, Optional: contractDialect.optional, Bases: i.bases(), Index: true})
+	if err == nil {
+		err = checkComplete(kind.Name, text)
+	}
 	if err != nil {
 		return nil, err
 	}

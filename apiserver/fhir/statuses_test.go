@@ -138,6 +138,17 @@ var _ = Describe("Read", func() {
 		Expect(part).NotTo(HaveKey("active"))
 		Expect(part.at("meta", "tag", 0, "code")).To(Equal("SUBSETTED"))
 		Expect(s.do("GET", "/patient/a?_summary=count", "").code()).To(Equal("invalid_query"))
+
+		By("a part does not replace the whole")
+		sent := string(s.do("GET", "/patient/a?_elements=birthDate", "").body)
+		for _, refused := range []answer{s.do("PUT", "/patient/a", sent), s.do("POST", "/patient", sent), s.do("PUT", "/Patient/a", sent, sendFHIR)} {
+			Expect(refused.status).To(Equal(http.StatusBadRequest))
+			Expect(refused.code()).To(Equal("subsetted_resource"))
+		}
+		Expect(s.do("POST", "/patient/a/$validate?mode=update", sent).code()).To(Equal("subsetted_resource"))
+		_, failed := s.importAll("/$import", sent+"\n")
+		Expect(failed).To(HaveLen(1))
+		Expect(s.do("GET", "/patient/a", "").json()).To(HaveKey("active"))
 	})
 })
 

@@ -52,6 +52,9 @@ func (r *request) validationIssues(v validation) ([]r4.Issue, error) {
 	resource, err := r4.Read(v.resource, r4.Options{
 		Type: r.kind.Name, Optional: v.dialect.optional, Warnings: true, IgnoreID: v.mode == modeCreate, Bases: r.bases(),
 	})
+	if err == nil {
+		err = checkComplete(r.kind.Name, v.resource)
+	}
 	var issues r4.Errors
 	switch {
 	case errors.As(err, &issues):

@@ -2,6 +2,7 @@ package r4
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +14,26 @@ import (
 // resource or change its meaning.
 var alwaysKept = []string{"resourceType", "id", "meta", "implicitRules", "modifierExtension"}
 
-// subsettedTag is the tag of a projection. R4 search.html#elements.
-const subsettedTag = `{"system":"http://terminology.hl7.org/CodeSystem/v3-ObservationValue","code":"SUBSETTED","display":"subsetted"}`
+// subsettedTag is the tag of a projection, a code of observationValue. R4 search.html#elements.
+const (
+	observationValue = "http://terminology.hl7.org/CodeSystem/v3-ObservationValue"
+	subsettedTag     = `{"system":"` + observationValue + `","code":"SUBSETTED","display":"subsetted"}`
+)
+
+// IsSubset reports whether a resource has the tag of a projection, which may lack elements of its record.
+func IsSubset(resource []byte) bool {
+	if !bytes.Contains(resource, []byte("SUBSETTED")) {
+		return false
+	}
+	var tagged struct {
+		Meta struct {
+			Tag []struct{ System, Code string }
+		}
+	}
+	return json.Unmarshal(resource, &tagged) == nil && slices.ContainsFunc(tagged.Meta.Tag, func(tag struct{ System, Code string }) bool {
+		return tag.System == observationValue && tag.Code == "SUBSETTED"
+	})
+}
 
 // AppendSubset appends a projection of a resource to dst: the given elements, those that R4
 // requires, resourceType, id, meta, implicitRules and modifierExtension. meta gets the tag

@@ -152,8 +152,8 @@ func decideStorage(v storageView) verdict {
 		return noStorage
 	case v.foreign:
 		return verdict{metav1.ConditionFalse, v1alpha1.ReasonForeignRecords, fmt.Sprintf(
-			"Namespace %q has records with another site key than SiteClaim %q. Delete those records, "+
-				"or ask a cluster administrator to restore the SiteClaim with the site key of the records.", v.namespace, v.claim.Name)}
+			"Namespace %q has records with another site key than SiteClaim %q. Use another namespace, "+
+				"ask a cluster administrator to restore the SiteClaim with the site key of the records, or delete the namespace with the records.", v.namespace, v.claim.Name)}
 	default:
 		return verdict{metav1.ConditionTrue, v1alpha1.ReasonClusterStorage, "Records are stored as objects of the cluster."}
 	}

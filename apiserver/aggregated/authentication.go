@@ -47,13 +47,13 @@ func pollAuthentication(ctx context.Context, kubeconfig string, done func(map[st
 	if err != nil {
 		return fmt.Errorf("create the client of kube-apiserver: %w", err)
 	}
-	told := false
+	warned := false
 	return wait.PollUntilContextCancel(ctx, readInterval, true, func(ctx context.Context) (bool, error) {
 		read, err := clients.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, authenticationConfigMap, metav1.GetOptions{})
 		if err != nil {
-			if !told {
+			if !warned {
 				slog.WarnContext(ctx, "the aggregated API waits until the front proxy's configuration can be read", "namespace", metav1.NamespaceSystem, "configMap", authenticationConfigMap, "error", err)
-				told = true
+				warned = true
 			}
 			return false, nil
 		}

@@ -93,8 +93,8 @@ func knownMethod(method string) string {
 	}
 }
 
-// ofTheAnswer are the header fields that describe a response. They are removed if fail replaces it.
-var ofTheAnswer = []string{
+// responseHeaders are the header fields that describe a response. They are removed if fail replaces it.
+var responseHeaders = []string{
 	"Accept-Patch", "Age", "Allow", "Cache-Control", "Content-Encoding", "Content-Length", "Content-Location", "Content-Type", "Etag",
 	"Last-Modified", "Link", "Location", "Www-Authenticate",
 }
@@ -124,7 +124,7 @@ func (a *answer) WriteHeader(status int) {
 	a.started = true
 	if err := a.commit(status); err != nil {
 		a.refused = true
-		for _, name := range ofTheAnswer {
+		for _, name := range responseHeaders {
 			a.Header().Del(name)
 		}
 		a.fail(a.ResponseWriter, a.request, err)

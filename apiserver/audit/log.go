@@ -62,7 +62,7 @@ type Log struct {
 	waiting       []waiter
 	failed        error
 	dropped       int64
-	strangers     strangers
+	anonymous     anonymousLimit
 }
 
 // waiter waits until the count of stored entries reaches until.
@@ -144,12 +144,12 @@ func (l *Log) Failing() bool {
 func (l *Log) summarize() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	summaries := l.strangers.take()
+	summaries := l.anonymous.take()
 	l.pending = append(l.pending, summaries...)
 	l.added += int64(len(summaries))
 }
 
-// add adds entries. A request without an authenticated caller may only be counted (strangers). If
+// add adds entries. A request without an authenticated caller may only be counted (anonymousLimit). If
 // durable is set, add waits until all entries that it added are stored. Errors: ErrUnavailable,
 // unless Continue is set.
 func (l *Log) add(ctx context.Context, entries []*Entry, durable bool) error {
@@ -162,7 +162,7 @@ func (l *Log) add(ctx context.Context, entries []*Entry, durable bool) error {
 
 func (l *Log) take(ctx context.Context, entries []*Entry, durable bool) error {
 	l.mu.Lock()
-	if entries = l.strangers.admit(entries); len(entries) == 0 {
+	if entries = l.anonymous.admit(entries); len(entries) == 0 {
 		l.mu.Unlock()
 		return nil
 	}

@@ -27,20 +27,20 @@ func addAll(t *testing.T, log *Log, entries []*Entry) {
 	}
 }
 
-// TestStrangersAreBounded stores some refused requests of strangers one by one, and says how many more
+// TestAnonymousRequestsAreLimited stores some refused requests without a caller one by one, and says how many more
 // there were.
-func TestStrangersAreBounded(t *testing.T) {
+func TestAnonymousRequestsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		storage := &memory{}
 		log := NewLog("oak", storage, Settings{})
 		addAll(t, log, refused(1000, http.StatusUnauthorized, ""))
 		addAll(t, log, refused(5, http.StatusForbidden, anonymous))
 		addAll(t, log, refused(7, http.StatusServiceUnavailable, ""))
-		if n := storage.stored(); n != strangersPerHour {
+		if n := storage.stored(); n != anonymousPerHour {
 			t.Errorf("%d entries are stored at once", n)
 		}
 		addAll(t, log, refused(100, http.StatusForbidden, "alice"))
-		if n := storage.stored(); n != strangersPerHour+100 {
+		if n := storage.stored(); n != anonymousPerHour+100 {
 			t.Errorf("%d entries with those of a known caller", n)
 		}
 		time.Sleep(summaryInterval + time.Second)
@@ -51,18 +51,18 @@ func TestStrangersAreBounded(t *testing.T) {
 				counted[e.Status] += e.Requests
 			}
 		}
-		want := map[int]int{http.StatusUnauthorized: 1000 - strangersPerHour, http.StatusForbidden: 5, http.StatusServiceUnavailable: 7}
-		if n := storage.stored(); n != strangersPerHour+103 || !maps.Equal(counted, want) {
+		want := map[int]int{http.StatusUnauthorized: 1000 - anonymousPerHour, http.StatusForbidden: 5, http.StatusServiceUnavailable: 7}
+		if n := storage.stored(); n != anonymousPerHour+103 || !maps.Equal(counted, want) {
 			t.Errorf("%d entries, which count %v, want %v", n, counted, want)
 		}
 		time.Sleep(time.Hour)
 		addAll(t, log, refused(1, http.StatusUnauthorized, ""))
-		if n := storage.stored(); n != strangersPerHour+104 {
+		if n := storage.stored(); n != anonymousPerHour+104 {
 			t.Errorf("%d entries in the next hour", n)
 		}
-		addAll(t, log, refused(strangersPerHour, http.StatusUnauthorized, ""))
+		addAll(t, log, refused(anonymousPerHour, http.StatusUnauthorized, ""))
 		log.Close(t.Context())
-		if n := storage.stored(); n != strangersPerHour+104+strangersPerHour {
+		if n := storage.stored(); n != anonymousPerHour+104+anonymousPerHour {
 			t.Errorf("%d entries with the last summary", n)
 		}
 	})

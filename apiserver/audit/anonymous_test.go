@@ -68,8 +68,8 @@ func TestAnonymousRequestsAreLimited(t *testing.T) {
 	})
 }
 
-// TestStrangersDoNotCloseASite floods a log that cannot be written for a moment.
-func TestStrangersDoNotCloseASite(t *testing.T) {
+// TestAnonymousRequestsDoNotCloseASite floods a log that cannot be written for a moment.
+func TestAnonymousRequestsDoNotCloseASite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		storage := &memory{delay: time.Second}
 		log := NewLog("oak", storage, Settings{})

@@ -1,12 +1,10 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sort"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -164,115 +162,6 @@ func (r *searcher) needsTotal() bool {
 	return r.Query.Total == store.TotalAccurate || r.After == nil && r.Query.Total == store.TotalWhenFree
 }
 
-// readHitsByTime is like readHits, but for a query that must not find records that were updated at
-// or after the watermark, because a write that is still in progress may add records with earlier
-// times (clock.go). If the page is one for a batch, it is first read without that bound, and hits that
-// are too late are dropped. If the rest does not fill the page, it is read again, with the watermark as
-// a condition.
-func (r *searcher) readHitsByTime(buffer *pageBuffer) (hits []hit, more bool, err error) {
-	hits, more, watermark, err := r.tryHitsByTime(buffer)
-	if hits != nil || err != nil {
-		return hits, more, err
-	}
-	if watermark <= r.ownNewest() {
-		if watermark, err = r.site.watermark(r.Context, r.ownNewest()); err != nil {
-			return nil, false, err
-		}
-	}
-	r.Query = r.Query.Before(time.UnixMilli(watermark))
-	if r.Query.Count == 0 {
-		return nil, true, nil
-	}
-	return r.readHits(buffer)
-}
-
-// tryHitsByTime reads a page without the watermark as a bound, and drops the hits that are not older
-// than the watermark. It returns the watermark, which it reads before the page in the same round trip,
-// unless an earlier one is still valid. hits is nil, without an error, if the query is not one for a
-// batch, if too few hits remain, or if ownNewest is not older than the watermark. The watermark is 0 if
-// it was not read.
-func (r *searcher) tryHitsByTime(buffer *pageBuffer) (hits []hit, more bool, watermark int64, err error) {
-	if len(r.Query.Types) != 1 || r.Query.Skip > 0 || r.Query.Count == 0 || r.Query.Count > maxBatchedPage {
-		return nil, false, 0, nil
-	}
-	expected, few := r.site.late.expected()
-	if !few {
-		return nil, false, 0, nil
-	}
-	page, limit, err := r.pageWithLateHits(expected)
-	if err != nil || !page.IsBounded {
-		return nil, false, 0, err
-	}
-	ownNewest := r.ownNewest()
-	r.plan = page
-	buffer.rows.maxBytes = r.site.maxPageBytes
-	settled := int64(0)
-	if !r.needsTotal() { // the total must include what other processes have written since
-		settled = r.site.late.settledWatermark(r.site.newest.Load())
-	}
-	if watermark = settled; settled > 0 {
-		err = r.site.queries.query(r.Context, page.SQL, page.Args, &buffer.rows)
-	} else {
-		began := time.Now()
-		watermark, err = r.site.queries.queryAfterWatermark(r.Context, page.SQL, page.Args, &buffer.rows)
-		if err == nil && watermark > 0 {
-			r.site.late.noteWatermark(watermark, began)
-		}
-	}
-	if err != nil {
-		return nil, false, 0, err
-	}
-	if r.dropLongList(&buffer.rows) {
-		return r.tryHitsByTime(buffer)
-	}
-	all, truncated, err := r.decodeHits(buffer)
-	if err != nil {
-		return nil, false, 0, err
-	}
-	newest := int64(0)
-	hits = slices.DeleteFunc(all, func(h hit) bool {
-		updated := h.state.updated.UnixMilli()
-		newest = max(newest, updated)
-		return updated >= watermark
-	})
-	late := len(all) - len(hits)
-	r.site.late.note(late, newest)
-	first := r.Order[0]
-	isComplete := buffer.rows.len() < limit && !truncated || first.Field == store.SortUpdated && !first.Descending
-	if settled > 0 && late > 0 || watermark <= ownNewest || late > 0 && !isComplete && len(hits) <= r.Query.Count {
-		buffer.rows.reset()
-		r.listsTooLong = 0
-		if settled > 0 { // writes have begun again, so the next try reads the watermark
-			return r.tryHitsByTime(buffer)
-		}
-		return nil, false, watermark, nil
-	}
-	r.Query = r.Query.Before(time.UnixMilli(watermark)) // for the total
-	hits, more = r.cutPage(hits, truncated && late == 0)
-	if hits == nil {
-		hits = []hit{}
-	}
-	return hits, more, watermark, nil
-}
-
-// pageWithLateHits returns the statement for a page of the only type, with a number of rows more because
-// so many hits may be too late, and the maximum number of rows.
-func (r *searcher) pageWithLateHits(expected int) (page *sqlplan.Page, limit int, err error) {
-	r.Query.Count += expected
-	defer func() { r.Query.Count -= expected }()
-	page, err = r.Page(r.Query.Types[0])
-	return page, r.Query.Count + 1, err
-}
-
-// ownNewest returns the time of the newest write of this process that the page must include if it
-// matches, or 0 for a page after the first one.
-func (r *searcher) ownNewest() int64 {
-	if r.After != nil {
-		return 0
-	}
-	return r.site.newest.Load()
-}
-
 // readHits reads the hits of a page into the buffer, and reports whether more matches follow. It
 // does not decompress their bodies, which unpackRecords does.
 func (r *searcher) readHits(buffer *pageBuffer) (hits []hit, more bool, err error) {
@@ -337,102 +226,6 @@ func (r *searcher) hitsThatFit(hits []hit) int {
 		}
 	}
 	return len(hits)
-}
-
-// maxBatchedPage is the maximum number of records on a page whose query is batched with other
-// queries. A query for more records uses a connection of its own.
-const maxBatchedPage = 100
-
-// readPage reads the rows of a page, and one row more to know whether further matches follow. It
-// sends one statement for each type. If there are several, it sends them in one pgx.Batch, which is
-// more expensive than a single query.
-func (r *searcher) readPage(into *rowBuffer) error {
-	if len(r.Query.Types) == 1 {
-		err := r.readOne(into)
-		if err == nil && r.dropLongList(into) {
-			err = r.readOne(into)
-		}
-		return err
-	}
-	batch := &pgx.Batch{}
-	for _, typeName := range r.Query.Types {
-		page, err := r.Page(typeName)
-		if err != nil {
-			return err
-		}
-		batch.Queue(page.SQL, page.Args...).Query(into.read)
-	}
-	if err := r.takeSession(); err != nil {
-		return err
-	}
-	return r.from.SendBatch(r.Context, batch).Close()
-}
-
-// readOne reads the rows of a page of one type. It does so in a batch with other queries if the time
-// of the statement is bounded or quick on average, the page has at most maxBatchedPage records, and
-// the search does not run on a replica. Otherwise the statement runs alone.
-func (r *searcher) readOne(into *rowBuffer) error {
-	page, err := r.Page(r.Query.Types[0])
-	if err != nil {
-		return err
-	}
-	r.plan = page
-	start := time.Now()
-	if !r.onReplica && r.Query.Count <= maxBatchedPage && (page.IsBounded || r.site.quick.isQuick(page.SQL)) {
-		err = r.site.queries.query(r.Context, page.SQL, page.Args, into)
-	} else {
-		err = r.readAlone(page.SQL, page.Args, into)
-	}
-	if err == nil && !page.IsBounded {
-		r.site.quick.add(page.SQL, cmp.Or(into.took, time.Since(start)))
-	}
-	return err
-}
-
-// dropLongList reports whether the rows are those of a partial page (sqlplan.Page.IsPartial) whose list
-// is too long. In that case, it empties the buffer and adds the list to the cache, and the next statement
-// has all branches.
-func (r *searcher) dropLongList(rows *rowBuffer) bool {
-	if !r.plan.IsPartial || !rows.beginsWithNull() {
-		return false
-	}
-	r.site.longLists.add(r.plan.TriedLists, false)
-	rows.reset()
-	r.AllBranches = true
-	return true
-}
-
-// readPageAfterSkip reads the rows of a page and one row more, after the first Query.Skip matches.
-func (r *searcher) readPageAfterSkip(into *rowBuffer) error {
-	if len(r.Query.Types) == 0 {
-		return nil
-	}
-	sql, args, err := r.PageAfterSkip()
-	if err != nil {
-		return err
-	}
-	return r.readAlone(sql, args, into)
-}
-
-// readAlone runs a statement in one of the site's sessions.
-func (r *searcher) readAlone(sql string, args []any, into *rowBuffer) error {
-	if err := r.takeSession(); err != nil {
-		return err
-	}
-	query := &batchedQuery{sql: sql, args: args, rows: into}
-	return query.runAlone(r.Context, r.from)
-}
-
-// updateLongLists adds the lists that were too long to the cache. If the search was slow, it also
-// marks the lists as slow that the plan skipped because of the cache.
-func (r *searcher) updateLongLists(slow bool) {
-	if r.plan == nil {
-		return
-	}
-	r.site.longLists.add(r.plan.TriedLists[:r.listsTooLong], slow)
-	if slow {
-		r.site.longLists.add(r.plan.SkippedLists, slow)
-	}
 }
 
 // creationRanks are the ranks of a record in the order of creation. They are the same for all

@@ -44,7 +44,7 @@ func (p *parser) parseSimple(at scope, name, value string) (store.Condition, err
 	if err != nil {
 		return nil, err
 	}
-	read, ok := d.readers[modifier]
+	read, ok := d.readers[fhirName(modifier)]
 	if !ok || modified && modifier == "" {
 		known := slices.Sorted(maps.Keys(d.readers))[1:] // the first key is "", no modifier
 		return nil, fmt.Errorf("the modifier %s is not supported for %s, a %s parameter; %s", r4.Quote(modifier), base, kindNames[d.kind], describeModifiers(known))

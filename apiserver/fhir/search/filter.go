@@ -67,6 +67,9 @@ func (p *parser) lookup(at scope, name string) (definition, error) {
 	if at.links+at.reversals == 0 {
 		of = p.subject()
 		known = slices.Concat(known, slices.Collect(maps.Keys(p.resultParameters)), []string{paramHas})
+		if p.Type != "" { // types refuses _type then
+			known = slices.DeleteFunc(known, func(name string) bool { return name == paramType })
+		}
 		slices.Sort(known)
 	}
 	return definition{}, &unknownError{name: name, of: of, known: known}

@@ -92,11 +92,19 @@ func (r *request) match(supported methods) (matched interaction, siteID string, 
 	if name := r.operationInPath(); name != "" {
 		return interaction{}, "", &operationUnknownError{name: name}
 	}
-	if matched, err = supported.Find(r.Method); err != nil {
+	if matched, err = findInteraction(supported, r.Method); err != nil {
 		return interaction{}, "", err
 	}
 	siteID, err = r.parsePath(matched.allTypes)
 	return matched, siteID, err
+}
+
+// findInteraction returns the interaction of a method at a path. Errors: *web.MethodError.
+func findInteraction(supported methods, method string) (interaction, error) {
+	if supported[http.MethodGet].noHead && method != http.MethodGet {
+		return interaction{}, &web.MethodError{Allowed: []string{http.MethodGet}}
+	}
+	return supported.Find(method)
 }
 
 // perform authorizes an admitted caller and performs the interaction.

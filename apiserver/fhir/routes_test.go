@@ -213,6 +213,22 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestExportsHaveNoHEAD sends the methods that could be taken for a kick-off. GET alone starts a job.
+func TestExportsHaveNoHEAD(t *testing.T) {
+	for _, path := range []string{"/$export", "/%24export", "/patient/$export", "/Group/1/%24export"} {
+		for _, method := range []string{"HEAD", "POST", "OPTIONS"} {
+			res := serveOne(t, httptest.NewRequest(method, "/site/demo/fhir"+path, nil), nil)
+			if allow := res.Header().Get("Allow"); res.Code != http.StatusMethodNotAllowed || allow != "GET" {
+				t.Errorf("%s %s: status %d, Allow %q; want 405, GET", method, path, res.Code, allow)
+			}
+		}
+	}
+	res := serveOne(t, httptest.NewRequest(http.MethodHead, "/site/demo/fhir/$export/1", nil), nil)
+	if res.Code != http.StatusServiceUnavailable {
+		t.Errorf("HEAD of the status of an export: status %d, want 503", res.Code)
+	}
+}
+
 func TestErrorsAnswerInTheDialect(t *testing.T) {
 	for accept, want := range map[string]string{"": "application/json", "application/fhir+json": "application/fhir+json; charset=utf-8"} {
 		r := httptest.NewRequest(http.MethodGet, "/nowhere?_pretty=true", nil)

@@ -3,6 +3,7 @@ package fhir
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -93,7 +94,7 @@ func (r *request) match(supported methods) (matched interaction, siteID string, 
 		return interaction{}, "", &operationUnknownError{name: name}
 	}
 	if matched, err = findInteraction(supported, r.Method); err != nil {
-		return interaction{}, "", err
+		return interaction{}, "", r.refusedMethod(err)
 	}
 	siteID, err = r.parsePath(matched.allTypes)
 	return matched, siteID, err
@@ -105,6 +106,18 @@ func findInteraction(supported methods, method string) (interaction, error) {
 		return interaction{}, &web.MethodError{Allowed: []string{http.MethodGet}}
 	}
 	return supported.Find(method)
+}
+
+// refusedMethod returns the error for a method that the path of r does not support: notAllowed or, if
+// the path names an unknown type, the error that all methods have there. Errors: *typeUnknownError,
+// and notAllowed.
+func (r *request) refusedMethod(notAllowed error) error {
+	parsed := *r // the audit entry of a refused method names neither record nor compartment
+	var unknown *typeUnknownError
+	if _, err := parsed.parsePath(false); errors.As(err, &unknown) {
+		return unknown
+	}
+	return notAllowed
 }
 
 // perform authorizes an admitted caller and performs the interaction.

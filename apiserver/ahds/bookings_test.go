@@ -240,6 +240,7 @@ var _ = Describe("Nobody is booked twice:", func() {
 			Entry("in whole seconds", `{"ttlSeconds":1.5}`, "pointer /ttlSeconds out_of_range"),
 			Entry("in numbers", `{"ttlSeconds":"1"}`, "pointer /ttlSeconds wrong_type"),
 			Entry("in known words", `{"ttl":60,"holdToken":1}`, "pointer /ttl unknown_field", "pointer /holdToken wrong_type"),
+			Entry("without a name that is empty", `{"":"`+vet+`"}`, "pointer / unknown_field"),
 			Entry("by an object", `[]`, "pointer  wrong_type"),
 		)
 

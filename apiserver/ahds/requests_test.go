@@ -71,8 +71,11 @@ var _ = Describe("A request", func() {
 	})
 
 	It("names a path, a method and formats that are there", func() {
-		for _, path := range []string{"", "/", "/appointment", "/availability-slots", slotPath + "/" + uuid.NewString() + "/x", "/Availability-Slot", slotPath + "/"} {
+		for _, path := range []string{"", "/", "/appointment", "/availability-slots", slotPath + "/" + uuid.NewString() + "/x", "/Availability-Slot", slotPath + "/", "/availability-slot%2Fchanges"} {
 			refused(s.do("GET", path, ""), http.StatusNotFound, "unknown_path")
+		}
+		for _, path := range []string{"/availability%2Dslot", "/availability-slot/%63hanges"} {
+			Expect(s.do("GET", path, "").status).To(Equal(http.StatusOK), path)
 		}
 		for path, meant := range map[string]string{"/availability-slots": "availability-slot", "/Webhook/x": "webhook", "/site-stats": "site-status", "/event-groups": "eventgroup"} {
 			Expect(s.do("GET", path, "").text("detail")).To(HaveSuffix("did you mean /ahds/v1/" + meant + "?"))

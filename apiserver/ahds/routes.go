@@ -72,6 +72,7 @@ func Routes() []web.Route {
 // routes returns the router of the facade.
 func (h *handler) routes() http.Handler {
 	router := chi.NewRouter()
+	router.Use(web.DecodeUnreserved)
 	all := h.paths()
 	h.segments = firstSegments(all)
 	// Every path is registered for all methods of HTTP and responds with 405 itself. The router

@@ -100,7 +100,7 @@ func (h *handler) slotChanges(w http.ResponseWriter, r *request) error {
 		Current: []store.TimeRange{{From: endOfTime}}, Count: count, After: at.After,
 	})
 	if errors.Is(err, store.ErrBadPosition) {
-		return invalidCursor("cannot be used any more, for example because the site was moved to another storage; send the updatedAt of the last change that you have received")
+		return invalidCursor("cannot be used any more, for example because the site was moved to another storage; send the time of your last poll, less a minute")
 	}
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (h *handler) changesSince(r *request, scope CursorScope) (changeCursor, err
 	var at changeCursor
 	payload, err := h.Cursors.Open(scope, since)
 	if err == nil && json.Unmarshal(payload, &at) != nil {
-		err = errors.New("was made by another release of this server; send the updatedAt of the last change that you have received")
+		err = errors.New("was made by another release of this server; send the time of your last poll, less a minute")
 	}
 	if err != nil {
 		return changeCursor{}, invalidCursor(err.Error())

@@ -38,9 +38,6 @@ func (h *handler) export(w http.ResponseWriter, r *request) error {
 	if r.inBundle {
 		return &operationUnknownError{name: "$export", inBundle: true}
 	}
-	if r.Method == http.MethodHead { // it would start an export
-		return &web.MethodError{Allowed: []string{http.MethodGet}}
-	}
 	if !parsePreferences(r.Header).async {
 		return &invalidError{code: codeInvalidHeader, diagnostics: "an export is asynchronous; send the header Prefer: respond-async"}
 	}

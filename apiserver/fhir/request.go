@@ -3,6 +3,7 @@ package fhir
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -92,11 +93,31 @@ func (r *request) match(supported methods) (matched interaction, siteID string, 
 	if name := r.operationInPath(); name != "" {
 		return interaction{}, "", &operationUnknownError{name: name}
 	}
-	if matched, err = supported.Find(r.Method); err != nil {
-		return interaction{}, "", err
+	if matched, err = findInteraction(supported, r.Method); err != nil {
+		return interaction{}, "", r.refusedMethod(err)
 	}
 	siteID, err = r.parsePath(matched.allTypes)
 	return matched, siteID, err
+}
+
+// findInteraction returns the interaction of a method at a path. Errors: *web.MethodError.
+func findInteraction(supported methods, method string) (interaction, error) {
+	if supported[http.MethodGet].noHead && method != http.MethodGet {
+		return interaction{}, &web.MethodError{Allowed: []string{http.MethodGet}}
+	}
+	return supported.Find(method)
+}
+
+// refusedMethod returns the error for a method that the path of r does not support: notAllowed or, if
+// the path names an unknown type, the error that all methods have there. Errors: *typeUnknownError,
+// and notAllowed.
+func (r *request) refusedMethod(notAllowed error) error {
+	parsed := *r // the audit entry of a refused method names neither record nor compartment
+	var unknown *typeUnknownError
+	if _, err := parsed.parsePath(false); errors.As(err, &unknown) {
+		return unknown
+	}
+	return notAllowed
 }
 
 // perform authorizes an admitted caller and performs the interaction.

@@ -27,6 +27,9 @@ type interaction struct {
 	public bool
 	// allTypes is true for a search of all types in the compartment of the record, as in R5.
 	allTypes bool
+	// noHead is true for a GET that HEAD does not have, because the GET starts a job. It is the only
+	// method of its path.
+	noHead bool
 	// timeout is how long the interaction may take. 0 is requestTimeout.
 	timeout time.Duration
 	// run serves an interaction. An interaction that writes a single record, other than $purge, has
@@ -55,9 +58,9 @@ func (h *handler) paths() map[string]methods {
 	everything := methods{http.MethodGet: {verb: "list", run: h.everything}}
 	purge := methods{http.MethodPost: {verb: verbPurge, run: h.purge}}
 	history := methods{http.MethodGet: {verb: "list", run: h.history}}
-	exportSite := methods{http.MethodGet: {run: h.export}}
-	exportPatients := methods{http.MethodGet: {verb: "list", run: h.export}}
-	exportGroup := methods{http.MethodGet: {verb: "get", run: h.export}}
+	exportSite := methods{http.MethodGet: {noHead: true, run: h.export}}
+	exportPatients := methods{http.MethodGet: {verb: "list", noHead: true, run: h.export}}
+	exportGroup := methods{http.MethodGet: {verb: "get", noHead: true, run: h.export}}
 	exportJob := methods{http.MethodGet: {searches: true, run: h.exportStatus}, http.MethodDelete: {run: h.cancelExport}}
 	importLines := methods{http.MethodPost: {timeout: importTimeout, run: h.importLines}}
 	return map[string]methods{

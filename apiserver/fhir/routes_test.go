@@ -103,6 +103,14 @@ func TestFailures(t *testing.T) {
 		"an id with escapes":               {"GET", patient + "/a%2Db", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"an id escaped twice":              {"GET", patient + "/a%252Db", nil, "", 404, codeNotFound, ""},
 		"an id with a slash":               {"GET", patient + "/a%2Fb", nil, "", 404, codeNotFound, ""},
+		"a type with escapes":              {"GET", "/site/demo/fh%69r/%70ractitioner%2Drole", nil, "", throughToStorage, web.CodeUnavailable, ""},
+		"an escaped _history":              {"DELETE", patient + "/%5Fhistory", nil, "", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
+		"an escaped history":               {"DELETE", patient + "/1/h%69story", nil, "", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
+		"an escaped history of the site":   {"DELETE", "/site/demo/fhir/%5fhistory/", nil, "", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
+		"a history escaped twice":          {"DELETE", patient + "/1/%255Fhistory", nil, "", 404, web.CodeUnknownPath, ""},
+		"a history with a slash":           {"DELETE", patient + "/1%2F_history", nil, "", 404, codeNotFound, ""},
+		"an escaped compartment":           {"POST", patient + "/1/%50erson", json, "{}", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
+		"an id of escaped dots":            {"DELETE", patient + "/%2E%2e", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"an id named history":              {"GET", patient + "/history", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"history":                          {"GET", patient + "/1/history", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"_history":                         {"GET", patient + "/1/_history", nil, "", throughToStorage, web.CodeUnavailable, ""},
@@ -128,6 +136,9 @@ func TestFailures(t *testing.T) {
 		"an unknown site":                  {"GET", "/site/other/fhir/patient", nil, "", 404, web.CodeUnknownSite, ""},
 		"an unknown type":                  {"GET", "/site/demo/fhir/observation", nil, "", 404, codeUnknownType, ""},
 		"a type in capitals":               {"GET", "/site/demo/fhir/PATIENT", nil, "", 404, codeUnknownType, ""},
+		"OPTIONS of an unknown type":       {"OPTIONS", "/site/demo/fhir/Bogus", nil, "", 404, codeUnknownType, ""},
+		"POST on a record of unknown type": {"POST", "/site/demo/fhir/Bogus/1", json, "{}", 404, codeUnknownType, ""},
+		"DELETE on an unknown history":     {"DELETE", "/site/demo/fhir/Bogus/1/_history", nil, "", 404, codeUnknownType, ""},
 		"an RBAC resource":                 {"GET", "/site/demo/fhir/patients", nil, "", 404, codeUnknownType, ""},
 		"type history":                     {"GET", patient + "/_history", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"an operation":                     {"POST", patient + "/$validate", json, "{}", throughToStorage, web.CodeUnavailable, ""},
@@ -159,6 +170,9 @@ func TestFailures(t *testing.T) {
 		"POST on a compartment":            {"POST", patient + "/1/Person", json, "{}", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
 		"GET on a compartment's _search":   {"GET", patient + "/1/*/_search", nil, "", 405, web.CodeMethodNotAllowed, "POST"},
 		"an unknown type in a compartment": {"GET", patient + "/1/observation", nil, "", 404, codeUnknownType, ""},
+		"POST on an unknown compartment":   {"POST", patient + "/1/observation", json, "{}", 404, codeUnknownType, ""},
+		"GET on an unknown _search":        {"GET", patient + "/1/observation/_search", nil, "", 404, codeUnknownType, ""},
+		"POST on what is not in one":       {"POST", patient + "/1/location", json, "{}", 405, web.CodeMethodNotAllowed, "GET, HEAD"},
 		"a whole compartment by POST":      {"POST", patient + "/1/_search", nil, "", throughToStorage, web.CodeUnavailable, ""},
 		"GET on an id's _search":           {"GET", patient + "/1/_search", nil, "", 405, web.CodeMethodNotAllowed, "POST"},
 		"too deep in a compartment":        {"GET", patient + "/1/Person/2", nil, "", 404, web.CodeUnknownPath, ""},
@@ -210,6 +224,22 @@ func TestFailures(t *testing.T) {
 				t.Errorf("code %s, want %s", got, test.code)
 			}
 		})
+	}
+}
+
+// TestExportsHaveNoHEAD sends the methods that could be taken for a kick-off. GET alone starts a job.
+func TestExportsHaveNoHEAD(t *testing.T) {
+	for _, path := range []string{"/$export", "/%24export", "/patient/$export", "/Group/1/%24export"} {
+		for _, method := range []string{"HEAD", "POST", "OPTIONS"} {
+			res := serveOne(t, httptest.NewRequest(method, "/site/demo/fhir"+path, nil), nil)
+			if allow := res.Header().Get("Allow"); res.Code != http.StatusMethodNotAllowed || allow != "GET" {
+				t.Errorf("%s %s: status %d, Allow %q; want 405, GET", method, path, res.Code, allow)
+			}
+		}
+	}
+	res := serveOne(t, httptest.NewRequest(http.MethodHead, "/site/demo/fhir/$export/1", nil), nil)
+	if res.Code != http.StatusServiceUnavailable {
+		t.Errorf("HEAD of the status of an export: status %d, want 503", res.Code)
 	}
 }
 
@@ -266,6 +296,9 @@ func TestFind(t *testing.T) {
 		"/patient/":              {root + "/{type}", ""},
 		"/patient/1":             {root + "/{type}/{id}", "1"},
 		"/patient/a%2Fb":         {root + "/{type}/{id}", "a%2Fb"},
+		"/%70atient/%31":         {root + "/{type}/{id}", "1"},
+		"/patient/%5Fhistory":    {root + "/{type}/_history", ""},
+		"/patient/1%5Fhistory":   {root + "/{type}/{id}", "1_history"},
 		"/patient/1/_history/2":  {root + "/{type}/{id}/_history/{vid}", "1"},
 		"/patient/1/*":           {root + "/{type}/{id}/{members}", "1"},
 		"/patient/1/_search":     {root + "/{type}/{id}/_search", "1"},

@@ -148,7 +148,6 @@ func (b *twins) controlQuestions(kind string) []question {
 		"_total":        {"none", "estimate", "accurate"},
 		"_summary":      {"true", "text", "data", "count", "false"},
 		"_elements":     {"identifier"},
-		"_type":         {kind},
 		"_format":       {"json"},
 		"_pretty":       {"true"},
 		"_include":      {"*"},

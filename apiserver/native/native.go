@@ -89,6 +89,7 @@ var errUnknownPath = &web.UnknownPathError{Paths: "the path of this API is /site
 func New(config Config) http.Handler {
 	h := &handler{config, limits.NewInflight(maxImports * maxImport >> 20)}
 	routes := chi.NewRouter()
+	routes.Use(web.DecodeUnreserved)
 	routes.NotFound(func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, errUnknownPath) })
 	routes.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { h.fail(w, r, &web.UnknownMethodError{}) })
 	routes.Handle("/site/{siteId}/native", h.serve(web.Methods[operation]{

@@ -55,7 +55,7 @@ func describe() description {
 		Info: info{
 			Title: "Paddock", Version: "1.0", Summary: "Administration records and scheduling of a veterinary practice",
 			Description: "The FHIR R4 API of the administrative records of a site, below /fhir, and the animal health data store (AHDS) API of its slots, event groups, webhooks and events, below /ahds/v1. " +
-				"HEAD works wherever GET does. The FHIR API ignores a trailing slash. Every resource type of FHIR has two equivalent spellings in paths.",
+				"HEAD works wherever GET does, except at $export, where GET starts a job. The FHIR API ignores a trailing slash. Every resource type of FHIR has two equivalent spellings in paths.",
 			License: license{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 		},
 		Security: []security{{bearerKubernetes: {}}, {bearerIssuer: {}}},

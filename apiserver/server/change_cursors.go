@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/ahds"
@@ -22,7 +23,13 @@ func (c *changeCursors) Seal(of ahds.CursorScope, at []byte) string {
 // Open implements ahds.Cursors.
 func (c *changeCursors) Open(of ahds.CursorScope, token string) ([]byte, error) {
 	cursor, err := c.tokens.Open(cursorBinding(of), token, c.now())
-	return cursor.After, err
+	switch {
+	case errors.Is(err, search.ErrTokenExpired):
+		return nil, errors.New("has expired; send the time of your last poll, less a minute")
+	case err != nil:
+		return nil, errors.New("was not made by this server for this site, list and caller; send meta.next of the last list unchanged, or the time of your last poll, less a minute")
+	}
+	return cursor.After, nil
 }
 
 func cursorBinding(of ahds.CursorScope) search.Binding {

@@ -169,6 +169,17 @@ func TestUnknownNamesTheNearest(t *testing.T) {
 	}
 }
 
+// TestCreateWithoutIdentity checks that an object without an id field does not accept the name "".
+func TestCreateWithoutIdentity(t *testing.T) {
+	_, sent, err := pet.Create(parse(t, `{"":"`+other+`","name":"Rex","ownerId":"`+owner+`"}`), Identity{})
+	if diff := cmp.Diff([]string{"/ unknown_field"}, told(err)); diff != "" || sent != "" {
+		t.Fatalf("id %q, faults (-want +got):\n%s", sent, diff)
+	}
+	if !strings.Contains(err.Error(), "known names are name, ") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestReplaceWantsAllFields(t *testing.T) {
 	_, err := pet.Replace(parse(t, `{"petId":"`+other+`","name":"Rex","breed":null}`), Identity{Name: "petId", Path: owner})
 	want := []string{"/petId id_mismatch", "/ownerId missing_field", "/isTame missing_field", "/kind missing_field", "/extensions missing_field", "/seenAt missing_field"}

@@ -11,11 +11,20 @@ import (
 // maxErrors is the number of errors after which no further members of an object are checked.
 const maxErrors = 100
 
-// Identity is the field with an object's id. A client may send the field but cannot change it.
+// Identity is the field with an object's id. A client may send the field but cannot change it. The zero
+// value is that of an object without such a field.
 type Identity struct {
 	Name string
 	// Path is the id in the path of the request. It is empty if the path has none.
 	Path string
+}
+
+// with returns a table that has the id before the fields of f.
+func (f Fields) with(id Identity) Fields {
+	if id.Name == "" {
+		return f
+	}
+	return append(Fields{{Name: id.Name}}, f...)
 }
 
 // check validates an id in the body and compares it with that of the path, ignoring case.
@@ -108,7 +117,7 @@ func (f Fields) read(object Object, id Identity) (content Content, sent string, 
 		if len(errs) >= maxErrors {
 			break
 		}
-		if member.Name == id.Name {
+		if id.Name != "" && member.Name == id.Name {
 			var wrong fielderror.Errors
 			sent, wrong = id.check(member.Value)
 			errs = append(errs, wrong...)
@@ -117,7 +126,7 @@ func (f Fields) read(object Object, id Identity) (content Content, sent string, 
 		field, known := f.find(member.Name)
 		switch {
 		case !known:
-			errs = append(errs, append(Fields{{Name: id.Name}}, f...).unknown("", member.Name))
+			errs = append(errs, f.with(id).unknown("", member.Name))
 		case field.Served:
 		default:
 			errs = append(errs, field.check("", &member.Value)...)

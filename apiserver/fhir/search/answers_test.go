@@ -15,9 +15,13 @@ func TestIncludes(t *testing.T) {
 		want []store.Include
 		err  string
 	}{
-		"_include=Patient:organization":                   {want: []store.Include{{Type: "Patient", Param: "organization"}}},
-		"_include=patient:organization":                   {want: []store.Include{{Type: "Patient", Param: "organization"}}},
-		"_include=Patient:link:Patient":                   {want: []store.Include{{Type: "Patient", Param: "link", Target: "Patient"}}},
+		"_include=Patient:organization": {want: []store.Include{{Type: "Patient", Param: "organization"}}},
+		"_include=patient:organization": {want: []store.Include{{Type: "Patient", Param: "organization"}}},
+		"_include=Patient:link:Patient": {want: []store.Include{{Type: "Patient", Param: "link", Target: "Patient"}}},
+		"_include=patient:general-practitioner:practitioner-role&_include=Patient:general-practitioner:PractitionerRole": {want: []store.Include{{Type: "Patient", Param: "general-practitioner", Target: "PractitionerRole"}}},
+		"_include=Patient:*:practitioner-role":            {want: []store.Include{{Type: "Patient", Target: "PractitionerRole"}}},
+		"_revinclude=Group:member:patient":                {want: []store.Include{{Type: "Group", Param: "member", Target: "Patient", Reverse: true}}},
+		"_include=Patient:organization:patient":           {err: `"patient" is not a supported target type of Patient:organization; supported target types: Organization`},
 		"_include:iterate=Organization:partof":            {want: []store.Include{{Type: "Organization", Param: "partof", Iterate: true}}},
 		"_revinclude=Group:member&_revinclude=Group:*":    {want: []store.Include{{Type: "Group", Param: "member", Reverse: true}, {Type: "Group", Reverse: true}}},
 		"_include=*&_include=*":                           {want: []store.Include{{}}},

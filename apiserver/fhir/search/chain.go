@@ -29,10 +29,11 @@ func (p *parser) chain(at scope, name, value string) (store.Condition, error) {
 	}
 	targets := d.supportedTargets()
 	if typed {
-		if !slices.Contains(targets, typeName) {
+		target := fhirName(typeName)
+		if !slices.Contains(targets, target) {
 			return nil, unsupportedTarget(base, typeName, targets)
 		}
-		targets = []string{typeName}
+		targets = []string{target}
 	}
 	return p.chainTo(targets, at, base, rest, value)
 }

@@ -44,7 +44,7 @@ func (p *parser) parseSimple(at scope, name, value string) (store.Condition, err
 	if err != nil {
 		return nil, err
 	}
-	read, ok := d.readers[modifier]
+	read, ok := d.readers[fhirName(modifier)]
 	if !ok || modified && modifier == "" {
 		known := slices.Sorted(maps.Keys(d.readers))[1:] // the first key is "", no modifier
 		return nil, fmt.Errorf("the modifier %s is not supported for %s, a %s parameter; %s", r4.Quote(modifier), base, kindNames[d.kind], describeModifiers(known))
@@ -67,6 +67,9 @@ func (p *parser) lookup(at scope, name string) (definition, error) {
 	if at.links+at.reversals == 0 {
 		of = p.subject()
 		known = slices.Concat(known, slices.Collect(maps.Keys(p.resultParameters)), []string{paramHas})
+		if p.Type != "" { // types refuses _type then
+			known = slices.DeleteFunc(known, func(name string) bool { return name == paramType })
+		}
 		slices.Sort(known)
 	}
 	return definition{}, &unknownError{name: name, of: of, known: known}

@@ -60,6 +60,15 @@ func parseTypeName(spelling string) (string, error) {
 	return kept.Name, nil
 }
 
+// fhirName returns FHIR's name of a supported type, which may be spelled as FHIR's name or as the
+// contract's segment. It returns any other text unchanged.
+func fhirName(spelling string) string {
+	if kept, ok := r4.TypeOf(spelling); ok {
+		return kept.Name
+	}
+	return spelling
+}
+
 func referenceParam(typeName, name string) (definition, error) {
 	d, ok := definitions[typeName][name]
 	if !ok || d.kind != r4.SearchReference {

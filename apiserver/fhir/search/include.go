@@ -66,7 +66,7 @@ func (p *parser) parseInclude(include store.Include, item string) (store.Include
 		targets = d.supportedTargets()
 	}
 	if len(parts) == 3 {
-		if include.Target = parts[2]; !slices.Contains(targets, include.Target) {
+		if include.Target = fhirName(parts[2]); !slices.Contains(targets, include.Target) {
 			return include, unsupportedTarget(item[:len(item)-len(parts[2])-1], parts[2], targets)
 		}
 	}

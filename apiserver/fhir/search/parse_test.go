@@ -151,7 +151,7 @@ func patientParameters(t *testing.T) (known, sortKeys string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"_count", "_elements", "_format", "_has", "_id", "_include", "_lastUpdated", "_page_token", "_pretty", "_revinclude", "_sort", "_summary", "_total", "_type", "telecom"}
+	names := []string{"_count", "_elements", "_format", "_has", "_id", "_include", "_lastUpdated", "_page_token", "_pretty", "_revinclude", "_sort", "_summary", "_total", "telecom"}
 	keys := []string{"_id", "_lastUpdated"}
 	for name, p := range defined["Patient"] {
 		names = append(names, name)

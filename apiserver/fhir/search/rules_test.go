@@ -124,11 +124,14 @@ func TestRule04Reference(t *testing.T) {
 		{typeName: "Patient", query: "general-practitioner=urn:uuid:X", want: to("general-practitioner", "urn:uuid:X", "", "")},
 		{typeName: "Patient", query: "general-practitioner:Practitioner=1", want: store.RefersToID{Param: "general-practitioner", Types: []string{"Practitioner"}, ID: "1"}},
 		{typeName: "Patient", query: "general-practitioner:Practitioner=Practitioner/1", want: to("general-practitioner", "", "Practitioner", "1")},
+		{typeName: "Patient", query: "general-practitioner:practitioner-role=1", want: store.RefersToID{Param: "general-practitioner", Types: []string{"PractitionerRole"}, ID: "1"}},
+		{typeName: "Patient", query: "general-practitioner:practitioner-role=practitioner-role/1", want: to("general-practitioner", "", "PractitionerRole", "1")},
 		{typeName: "Patient", query: "organization:identifier=urn:x|A", want: token("organization:identifier", "urn:x", "a")},
 		{typeName: "Group", query: "member=Medication/1", want: to("member", "", "Medication", "1")},
 		{typeName: "Person", query: "patient=1", want: store.RefersToID{Param: "patient", Types: []string{"Patient"}, ID: "1"}},
 		{typeName: "Location", query: "patient=Patient/1", want: to("patient", "", "Patient", "1")},
 		{typeName: "Patient", query: "general-practitioner:Patient=1", err: "supported modifiers: Organization, Practitioner, PractitionerRole, identifier, missing"},
+		{typeName: "Patient", query: "general-practitioner:patient=1", err: `the modifier "patient" is not supported for general-practitioner, a reference parameter; supported modifiers: Organization, Practitioner, PractitionerRole, identifier, missing`},
 		{typeName: "Patient", query: "general-practitioner:Practitioner=Organization/1", err: "is not a reference to the type Practitioner"},
 		{typeName: "DeviceMetric", query: "parent=DeviceDefinition/1", want: to("parent", "", "DeviceDefinition", "1")},
 		{typeName: "Patient", query: "organization=Nothing/1", err: "is not a reference"},
@@ -267,6 +270,8 @@ func TestRule11ChainsAndHas(t *testing.T) {
 	read(t, []reading{
 		{typeName: "Patient", query: "organization.name=HL7", want: chain("organization", "Organization", hl7)},
 		{typeName: "Patient", query: "general-practitioner:Practitioner.name=HL7", want: chain("general-practitioner", "Practitioner", hl7)},
+		{typeName: "Patient", query: "general-practitioner:practitioner-role.practitioner=1", want: chain("general-practitioner", "PractitionerRole", store.RefersToID{Param: "practitioner", Types: []string{"Practitioner"}, ID: "1"})},
+		{typeName: "Organization", query: "_has:practitioner-role:organization:practitioner:practitioner.name=HL7", want: by("PractitionerRole", "organization", chain("practitioner", "Practitioner", hl7))},
 		// A role has no name: only the types that have the parameter are meant.
 		{typeName: "Patient", query: "general-practitioner.name=HL7", want: store.Any{
 			chain("general-practitioner", "Organization", hl7), chain("general-practitioner", "Practitioner", hl7),
@@ -284,6 +289,7 @@ func TestRule11ChainsAndHas(t *testing.T) {
 		{typeName: "Patient", query: "organization._has=Location:organization:name=HL7", want: chain("organization", "Organization", by("Location", "organization", hl7))},
 		{typeName: "Patient", query: "gender.name=x", err: "gender is a token parameter; only a reference"},
 		{typeName: "Patient", query: "organization:Patient.name=x", err: `"Patient" is not a supported target type of organization; supported target types: Organization`},
+		{typeName: "Patient", query: "organization:patient.name=x", err: `"patient" is not a supported target type of organization; supported target types: Organization`},
 		{typeName: "Patient", query: "organization.partof.active=x", err: "chain link 1, to Organization: chain link 2, to Organization: "},
 		{typeName: "Patient", query: "_has:Group:member=x", err: "is not complete"},
 		{typeName: "Patient", query: "_has=Group:member:code", err: "has no value"},

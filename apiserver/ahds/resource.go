@@ -26,7 +26,8 @@ type ResourceStore interface {
 	// Rotate return; otherwise it is empty.
 	// Errors: *store.PreconditionError if a resource has the id.
 	Create(ctx context.Context, resource webhook.Resource) (made webhook.Resource, secret string, err error)
-	// Change edits the current resource. It calls edit again after each write conflict.
+	// Change edits the current resource. It calls edit again after each write conflict. It does not
+	// change the URL of a webhook that sends header fields from a Secret. Errors: fielderror.Errors.
 	Change(ctx context.Context, id string, edit Edit) (webhook.Resource, error)
 	// Delete deletes the current resource if check returns nil.
 	Delete(ctx context.Context, id string, check func(webhook.Resource) error) error

@@ -23,7 +23,7 @@ func (h *handler) replace(w http.ResponseWriter, r *request, k *kind) error {
 	if err != nil {
 		return err
 	}
-	return h.respondRecord(w, r, http.StatusOK, k, rec)
+	return h.respondWritten(w, r, http.StatusOK, k, rec, nil)
 }
 
 // replaceWith replaces the record of the path by the object that a client sent. Errors:
@@ -61,7 +61,7 @@ func (h *handler) patch(w http.ResponseWriter, r *request, k *kind) error {
 	if err != nil {
 		return err
 	}
-	return h.respondRecord(w, r, http.StatusOK, k, rec)
+	return h.respondWritten(w, r, http.StatusOK, k, rec, nil)
 }
 
 // remove serves DELETE …/{kind}/{id}. The API cannot restore a deleted record. Contract 4.2.

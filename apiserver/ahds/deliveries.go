@@ -165,7 +165,7 @@ func (h *handler) redeliver(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.respondDelivery(w, http.StatusAccepted, sent)
+	return h.respondRedelivered(w, r, sent)
 }
 
 // redeliverAny serves POST …/delivery/{deliveryId}/redeliver. It tries the webhooks of the site, of
@@ -190,7 +190,7 @@ func (h *handler) redeliverAny(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		return r.respondDelivery(w, http.StatusAccepted, sent)
+		return h.respondRedelivered(w, r, sent)
 	}
 	return store.ErrNotFound
 }

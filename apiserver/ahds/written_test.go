@@ -1,9 +1,11 @@
 package ahds_test
 
 import (
+	"context"
 	"net/http"
 	"time"
 
+	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -120,5 +122,44 @@ var _ = Describe("A write without the right to get", func() {
 			Expect(sent.json()).To(And(HaveKeyWithValue("deliveryId", d.ID), HaveKeyWithValue("status", "pending"), HaveKeyWithValue("attempts", BeEmpty()), Not(HaveKey("subject"))))
 			Expect(s.do("POST", path, "").json()).To(And(HaveKeyWithValue("attempts", HaveLen(1)), HaveKey("subject")))
 		}
+	})
+})
+
+var _ = Describe("A patch without fields", func() {
+	onBoth("changes nothing", func(newSite func(context.Context, ...wrapper) site) {
+		It("of any record", func(ctx SpecContext) {
+			s := newSite(ctx)
+			for segment, body := range map[string]string{
+				slotPath: slotBody(9), groupPath: `{"name":"n","status":"active"}`, feedPath: `{"resourceId":"` + vet + `"}`,
+			} {
+				created := s.do("POST", segment, body, caller("maker"))
+				Expect(created.status).To(Equal(http.StatusCreated), created.body)
+				path := created.header.Get("Location")
+				for _, patch := range []string{`{}`, `{"updatedAt":"2001-01-01T00:00:00Z","createdAt":null}`} {
+					patched := s.do("PATCH", path, patch, caller("other"), key(uuid.NewString())).ok()
+					Expect(patched.body).To(Equal(created.body), segment)
+					Expect(patched.header.Get("ETag")).To(Equal(created.header.Get("ETag")))
+				}
+				Expect(s.do("PATCH", path, `{}`, ifMatch(`"7-x"`)).status).To(Equal(http.StatusPreconditionFailed))
+				Expect(s.do("PATCH", path, `{"x":1}`).errs()).To(Equal([]string{"pointer /x unknown_field"}))
+			}
+		})
+
+		It("also not the owner of a feed", func(ctx SpecContext) {
+			s := newSite(ctx)
+			feed := s.do("POST", feedPath, `{"resourceId":"`+vet+`"}`, caller("leaver"))
+			path := feedPath + "/" + feed.created(feedID)
+			calendar := func() int {
+				return s.do("GET", feed.text("url"), "", caller("nobody"), with("Accept", "text/calendar")).status
+			}
+			s.do("PATCH", path, `{}`, caller("no-list")).ok()
+			Expect(calendar()).To(Equal(http.StatusOK), "with the rights of the owner")
+			ended.Store("leaver", true)
+			DeferCleanup(func() { ended.Delete("leaver") })
+			s.do("PATCH", path, `{}`, caller("stayer")).ok()
+			Expect(calendar()).To(Equal(http.StatusNotFound))
+			s.do("PATCH", path, `{"description":""}`, caller("stayer")).ok()
+			Expect(calendar()).To(Equal(http.StatusOK))
+		})
 	})
 })

@@ -115,12 +115,13 @@ func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 			}
 		}
 	}
+	readable := h.canRead(r, Group, slots.resource, "")
 	items := []byte(`{"data":[`)
 	for i, e := range entries {
 		if i > 0 {
 			items = append(items, ',')
 		}
-		if items, err = h.appendResult(items, r, i, h.runEntry(r, e)); err != nil {
+		if items, err = h.appendResult(items, r, i, h.runEntry(r, e), readable); err != nil {
 			return err
 		}
 	}
@@ -239,8 +240,9 @@ func inEntry(errs fielderror.Errors, i int) fielderror.Errors {
 }
 
 // appendResult appends the answer to the entry at index i: its status, the ETag, and the slot or a
-// problem. Errors: those of rendering the slot.
-func (h *handler) appendResult(to []byte, r *request, i int, result batchResult) ([]byte, error) {
+// problem. If readable is not set, a slot that the entry did not create is shown by its id only.
+// Errors: those of rendering the slot.
+func (h *handler) appendResult(to []byte, r *request, i int, result batchResult, readable bool) ([]byte, error) {
 	w := schema.NewWriter(to)
 	if result.err != nil {
 		p := problemOf(result.err)
@@ -254,7 +256,12 @@ func (h *handler) appendResult(to []byte, r *request, i int, result batchResult)
 		return w.Done(), nil
 	}
 	w.Raw("status", jsontext.Value(strconv.Itoa(result.status)))
-	if result.record != nil {
+	switch {
+	case result.record == nil:
+	case !readable && result.status != http.StatusCreated:
+		w.String("etag", etag(*result.record).String())
+		w.String(slots.idField, result.record.Key.ID)
+	default:
 		body, err := h.render(r, slots, *result.record)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package ahds
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 
@@ -23,7 +24,7 @@ func (h *handler) replace(w http.ResponseWriter, r *request, k *kind) error {
 	if err != nil {
 		return err
 	}
-	return h.respondRecord(w, r, http.StatusOK, k, rec)
+	return h.respondWritten(w, r, http.StatusOK, k, rec, nil)
 }
 
 // replaceWith replaces the record of the path by the object that a client sent. Errors:
@@ -56,12 +57,15 @@ func (h *handler) patch(w http.ResponseWriter, r *request, k *kind) error {
 		if err := k.checked(content, err); err != nil {
 			return stored{}, err
 		}
+		if !k.fields.Sets(sent) {
+			return stored{}, errNothingChanges
+		}
 		return k.applyWrite(rec.Key.ID, before, write{sent: sent, content: content, by: r.caller}, h.Now())
 	})
 	if err != nil {
 		return err
 	}
-	return h.respondRecord(w, r, http.StatusOK, k, rec)
+	return h.respondWritten(w, r, http.StatusOK, k, rec, nil)
 }
 
 // remove serves DELETE …/{kind}/{id}. The API cannot restore a deleted record. Contract 4.2.
@@ -104,13 +108,18 @@ func (h *handler) removeRecord(r *request, k *kind) error {
 }
 
 // edit returns the record after a change. matched is set if the If-Match of the request has the ETag
-// of the record. The value * does not count, because it matches every version.
+// of the record. The value * does not count, because it matches every version. Errors:
+// errNothingChanges.
 type edit func(rec store.Record, before stored, matched bool) (stored, error)
 
-// change edits the record of the path. It retries after a conflict with another write. A change
-// with an idempotency key is applied once: a repeated request changes nothing and gets the version
-// that the first request created (versionOf). Errors: fielderror.Errors, *web.ETagError,
-// *preconditionError, *keyReusedError, those of edit and of the store.
+// errNothingChanges is the error of an edit that leaves the record as it is.
+var errNothingChanges = errors.New("the request changes nothing")
+
+// change edits the record of the path, or returns it if the edit leaves it as it is. It retries after
+// a conflict with another write. A change with an idempotency key is applied once: a repeated request
+// changes nothing and gets the version that the first request created (versionOf). Errors:
+// fielderror.Errors, *web.ETagError, *preconditionError, *keyReusedError, those of edit and of the
+// store.
 func (h *handler) change(r *request, k *kind, method store.Method, key idempotencyKey, edit edit) (store.Record, error) {
 	if err := list.ParseNone(r.query); err != nil {
 		return store.Record{}, err
@@ -135,6 +144,9 @@ func (h *handler) change(r *request, k *kind, method store.Method, key idempoten
 			return store.Record{}, err
 		}
 		next, err := edit(rec, before, ifMatch.Given && !ifMatch.Any)
+		if errors.Is(err, errNothingChanges) {
+			return rec, nil
+		}
 		if err != nil {
 			return store.Record{}, err
 		}

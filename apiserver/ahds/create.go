@@ -33,7 +33,7 @@ func (h *handler) create(w http.ResponseWriter, r *request, k *kind) error {
 		return err
 	}
 	w.Header().Set("Location", r.site.BaseURL+"/"+k.segment+"/"+rec.Key.ID)
-	return h.respondRecord(w, r, writeStatuses[outcome], k, rec)
+	return h.respondWritten(w, r, writeStatuses[outcome], k, rec, nil)
 }
 
 // createFrom creates a record from the object that a client sent. Errors: fielderror.Errors, those

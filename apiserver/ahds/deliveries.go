@@ -119,12 +119,13 @@ func (h *handler) listDeliveries(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if err := r.hideSubjects(found); err != nil {
+	hides, err := r.hidesRestricted(found...)
+	if err != nil {
 		return err
 	}
 	items := make([]jsontext.Value, len(found))
-	for i := range found {
-		items[i] = renderDelivery(found[i])
+	for i, d := range found {
+		items[i] = renderDelivery(d, hides)
 	}
 	return r.respond(w, http.StatusOK, typeJSON, asked.Envelope(items, total))
 }
@@ -164,7 +165,7 @@ func (h *handler) redeliver(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.respondDelivery(w, http.StatusAccepted, sent)
+	return h.respondRedelivered(w, r, sent)
 }
 
 // redeliverAny serves POST …/delivery/{deliveryId}/redeliver. It tries the webhooks of the site, of
@@ -189,7 +190,7 @@ func (h *handler) redeliverAny(w http.ResponseWriter, r *request) error {
 		if err != nil {
 			return err
 		}
-		return r.respondDelivery(w, http.StatusAccepted, sent)
+		return h.respondRedelivered(w, r, sent)
 	}
 	return store.ErrNotFound
 }
@@ -209,42 +210,39 @@ func (r *request) sendOptions(w http.ResponseWriter) (deliveryID string, err err
 	return r.deliveryID()
 }
 
-// respondDelivery writes a delivery as the response. Errors: those of hideSubjects.
+// respondDelivery writes a delivery as the response. Errors: those of hidesRestricted.
 func (r *request) respondDelivery(w http.ResponseWriter, status int, d delivery.Delivery) error {
-	shown := []delivery.Delivery{d}
-	if err := r.hideSubjects(shown); err != nil {
+	hides, err := r.hidesRestricted(d)
+	if err != nil {
 		return err
 	}
-	return r.respond(w, status, typeJSON, renderDelivery(shown[0]))
+	return r.respond(w, status, typeJSON, renderDelivery(d, hides))
 }
 
-// hideSubjects removes the subjects of restricted events, which name hidden records, unless the
-// caller may see all records. Errors: access.ErrUnavailable.
-func (r *request) hideSubjects(deliveries []delivery.Delivery) error {
-	restricted := func(d delivery.Delivery) bool { return d.Event.Restricted }
-	if !slices.ContainsFunc(deliveries, restricted) {
-		return nil
+// hidesRestricted reports whether one of the deliveries has a restricted event and the caller may not
+// see all records. Errors: access.ErrUnavailable.
+func (r *request) hidesRestricted(deliveries ...delivery.Delivery) (bool, error) {
+	if !slices.ContainsFunc(deliveries, func(d delivery.Delivery) bool { return d.Event.Restricted }) {
+		return false, nil
 	}
 	err := r.site.Privileged(r.Context())
-	if forbidden := new(access.ForbiddenError); !errors.As(err, &forbidden) {
-		return err
+	if forbidden := new(access.ForbiddenError); errors.As(err, &forbidden) {
+		return true, nil
 	}
-	for i, d := range deliveries {
-		if restricted(d) {
-			deliveries[i].Event.Subject = ""
-		}
-	}
-	return nil
+	return false, err
 }
 
-// renderDelivery returns the JSON of a delivery.
-func renderDelivery(d delivery.Delivery) []byte {
+// renderDelivery returns the JSON of a delivery. If hidesRestricted is set and the event is
+// restricted, it omits the subject, which names a hidden record, and the text that the receiver
+// sent, which may repeat the event.
+func renderDelivery(d delivery.Delivery, hidesRestricted bool) []byte {
+	hides := hidesRestricted && d.Event.Restricted
 	w := schema.NewWriter(nil)
 	w.String("deliveryId", d.ID)
 	w.String("webhookId", d.Webhook)
 	w.String("eventId", d.Event.ID)
 	w.String("eventType", d.Event.Type)
-	if d.Event.Subject != "" {
+	if d.Event.Subject != "" && !hides {
 		w.String("subject", d.Event.Subject)
 	}
 	w.String("status", string(d.Status))
@@ -260,22 +258,29 @@ func renderDelivery(d delivery.Delivery) []byte {
 		if i > 0 {
 			attempts = append(attempts, ',')
 		}
-		attempts = renderAttempt(attempts, attempt)
+		attempts = renderAttempt(attempts, attempt, hides)
 	}
 	w.Raw("attempts", append(attempts, ']'))
 	return w.Done()
 }
 
 // renderAttempt appends the JSON of an attempt to text. The receiver's response is written as a
-// JSON string, whatever its media type.
-func renderAttempt(text []byte, attempt delivery.Attempt) []byte {
+// JSON string, whatever its media type. If hides is set, nothing that the receiver sent is written
+// except the status.
+func renderAttempt(text []byte, attempt delivery.Attempt, hides bool) []byte {
+	message := attempt.Message
+	if hides {
+		message = attempt.OwnMessage()
+	}
 	w := schema.NewWriter(text)
 	w.String("at", schema.Stamp(attempt.At))
 	w.String("reason", string(attempt.Reason))
-	w.String("message", attempt.Message)
+	w.String("message", message)
 	w.Raw("latencyMs", jsontext.Value(strconv.FormatInt(attempt.Duration.Milliseconds(), 10)))
 	if attempt.StatusCode != 0 {
 		w.Raw("status", jsontext.Value(strconv.Itoa(attempt.StatusCode)))
+	}
+	if attempt.StatusCode != 0 && !hides {
 		w.String("response", string(attempt.Response))
 	}
 	return w.Done()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,9 +116,14 @@ var _ = Describe("Deliveries", func() {
 		Expect(s.do("GET", hookPath+"/"+uuid.NewString()+"/delivery", "").status).To(Equal(http.StatusNotFound))
 	})
 
-	It("name a record that privacy rules hide to privileged callers only", func() {
+	It("show a record that privacy rules hide to privileged callers only", func() {
 		hidden := newDelivery(hook, "e5", delivery.Failed, at.Add(5*time.Hour))
 		hidden.Event.Restricted, hidden.Event.Subject = true, "Patient/vip"
+		echo := `{"subject":"Patient/vip"}` // of the event
+		hidden.Attempts[0].Response = []byte(echo)
+		hidden.Attempts = append(hidden.Attempts, delivery.Attempt{
+			At: at.Add(6 * time.Hour), Reason: delivery.ReasonConnection, Message: "the connection failed: malformed HTTP response " + strconv.Quote(echo),
+		})
 		log.add(hidden)
 		one := path + "/delivery/" + hidden.ID
 		read := func() []string {
@@ -126,11 +132,16 @@ var _ = Describe("Deliveries", func() {
 		for _, body := range read() {
 			Expect(body).To(And(ContainSubstring(`"eventId":"e5"`), Not(ContainSubstring("vip"))))
 		}
-		Expect(s.do("GET", path+"/delivery", "").body).To(ContainSubstring("Practitioner/1"), "other records")
+		Expect(s.do("GET", one, "").json()["attempts"]).To(Equal([]any{
+			map[string]any{"at": "2031-03-01T14:00:01.000Z", "reason": "status", "message": "the receiver answered with status 500", "latencyMs": 1234.0, "status": 500.0},
+			map[string]any{"at": "2031-03-01T15:00:00.000Z", "reason": "connection", "message": "the connection failed", "latencyMs": 0.0},
+		}))
+		Expect(s.do("GET", path+"/delivery", "").body).To(And(ContainSubstring("Practitioner/1"), ContainSubstring("oops")), "other records")
 		cleared.Store(true)
 		DeferCleanup(func() { cleared.Store(false) })
 		for _, body := range read() {
 			Expect(body).To(ContainSubstring(`"subject":"Patient/vip"`))
+			Expect(strings.Count(body, "vip")).To(Equal(3), "also what the receiver sent")
 		}
 	})
 

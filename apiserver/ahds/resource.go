@@ -26,7 +26,8 @@ type ResourceStore interface {
 	// Rotate return; otherwise it is empty.
 	// Errors: *store.PreconditionError if a resource has the id.
 	Create(ctx context.Context, resource webhook.Resource) (made webhook.Resource, secret string, err error)
-	// Change edits the current resource. It calls edit again after each write conflict.
+	// Change edits the current resource. It calls edit again after each write conflict. It does not
+	// change the URL of a webhook that sends header fields from a Secret. Errors: fielderror.Errors.
 	Change(ctx context.Context, id string, edit Edit) (webhook.Resource, error)
 	// Delete deletes the current resource if check returns nil.
 	Delete(ctx context.Context, id string, check func(webhook.Resource) error) error
@@ -121,15 +122,7 @@ func (k *resourceKind) render(resource webhook.Resource, secret string) []byte {
 	w := schema.NewWriter(nil)
 	w.String(k.idField, resource.ID)
 	k.fields.Append(w, resource.Content)
-	if secret != "" {
-		w.String("secret", secret)
-	}
-	if resource.PublicKey != "" {
-		w.String("publicKey", resource.PublicKey)
-	}
-	if !resource.PreviousUntil.IsZero() {
-		w.String("previousSecretUntil", schema.Stamp(resource.PreviousUntil))
-	}
+	writeVerification(w, resource, secret)
 	if !resource.DisabledAt.IsZero() {
 		w.String("disabledAt", schema.Stamp(resource.DisabledAt))
 		w.String("disabledReason", resource.DisabledReason)
@@ -137,6 +130,20 @@ func (k *resourceKind) render(resource webhook.Resource, secret string) []byte {
 	w.String("createdAt", schema.Stamp(resource.Created))
 	w.String("updatedAt", schema.Stamp(resource.Updated))
 	return w.Done()
+}
+
+// writeVerification writes what verifies the signatures of a webhook. The secret is included unless it
+// is empty.
+func writeVerification(to *schema.Writer, resource webhook.Resource, secret string) {
+	if secret != "" {
+		to.String("secret", secret)
+	}
+	if resource.PublicKey != "" {
+		to.String("publicKey", resource.PublicKey)
+	}
+	if !resource.PreviousUntil.IsZero() {
+		to.String("previousSecretUntil", schema.Stamp(resource.PreviousUntil))
+	}
 }
 
 // respondResource writes a resource as the response.

@@ -82,7 +82,7 @@ func (h *handler) changeResource(
 	if err != nil {
 		return err
 	}
-	return r.respondResource(w, http.StatusOK, k, changed, "")
+	return h.respondWrittenResource(w, r, http.StatusOK, k, changed, "", false)
 }
 
 // deleteResource serves DELETE …/{kind}/{id}. The API cannot restore a deleted resource. Contract
@@ -119,7 +119,7 @@ func (h *handler) rotateSecret(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return r.respondResource(w, http.StatusOK, webhooks, rotated, secret)
+	return h.respondWrittenResource(w, r, http.StatusOK, webhooks, rotated, secret, true)
 }
 
 // writePrecondition returns the check of a resource against the If-Match of a write. Errors:

@@ -52,7 +52,7 @@ func (h *handler) createResource(w http.ResponseWriter, r *request, k *resourceK
 	if created {
 		status = http.StatusCreated
 	}
-	return r.respondResource(w, status, k, made, secret)
+	return h.respondWrittenResource(w, r, status, k, made, secret, false)
 }
 
 // fingerprint returns a hash of a content.

@@ -51,7 +51,7 @@ func (h *handler) hold(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return h.respondRecord(w, r, http.StatusOK, slots, rec, func(to *schema.Writer) {
+	return h.respondWritten(w, r, http.StatusOK, slots, rec, func(to *schema.Writer) {
 		if s, err := slots.decode(rec.Body.JSON); err == nil && s.service.Hold != nil {
 			to.String("holdToken", h.tokens(r, rec.Key.ID).Of(s.service.Hold))
 		}
@@ -66,7 +66,7 @@ func (h *handler) book(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return h.respondRecord(w, r, http.StatusOK, slots, rec)
+	return h.respondWritten(w, r, http.StatusOK, slots, rec, nil)
 }
 
 // release serves POST …/availability-slot/{id}/release.
@@ -77,7 +77,7 @@ func (h *handler) release(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return h.respondRecord(w, r, http.StatusOK, slots, rec)
+	return h.respondWritten(w, r, http.StatusOK, slots, rec, nil)
 }
 
 // transition reads a request with the given fields and changes the slot of the path with decide.

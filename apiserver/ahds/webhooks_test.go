@@ -15,6 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	kube "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/access"
@@ -346,6 +348,45 @@ var _ = Describe("Webhooks", func() {
 		again := s.do("POST", hookPath, hookBody(fields{"fields": []string{"id", "name.first"}, hookID: id}))
 		Expect(again.status).To(Equal(http.StatusOK))
 		Expect(again.json()).NotTo(HaveKey("secret"))
+	})
+
+	It("keep their URL while they send header fields from a Secret", func(ctx SpecContext) {
+		created := s.do("POST", hookPath, hookBody())
+		path := hookPath + "/" + created.created(hookID)
+		scheme := runtime.NewScheme()
+		Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+		objects, err := kube.New(controlPlane, kube.Options{Scheme: scheme})
+		Expect(err).NotTo(HaveOccurred())
+		setHeaders := func(ref *v1alpha1.WebhookSecretReference) {
+			GinkgoHelper()
+			object := &v1alpha1.Webhook{}
+			Expect(objects.Get(ctx, kube.ObjectKey{Namespace: s.id, Name: created.text(hookID)}, object)).To(Succeed())
+			object.Spec.HeadersSecretRef = ref
+			Expect(objects.Update(ctx, object)).To(Succeed())
+		}
+		setHeaders(&v1alpha1.WebhookSecretReference{Name: "headers"})
+		for _, url := range []string{
+			"https://other.example/hook", "https://example.org:8443/hook", "https://example.org/other", "https://example.org/hook?to=https://other.example", "https://EXAMPLE.org/hook",
+		} {
+			for method, body := range map[string]string{
+				"PATCH": bodyOf(fields{"webhookUrl": url}), "PUT": hookBody(fields{"webhookUrl": url, "fields": []string{}, "description": "", "extensions": fields{}}),
+			} {
+				refused := s.do(method, path, body)
+				Expect(refused.status).To(Equal(http.StatusBadRequest), refused.body)
+				Expect(refused.errs()).To(Equal([]string{"pointer /webhookUrl invalid_value"}), method+" "+url)
+				Expect(refused.text("detail")).To(And(ContainSubstring("headersSecretRef"), ContainSubstring("kubectl")))
+			}
+		}
+		Expect(s.do("GET", path, "").text("webhookUrl")).To(Equal("https://example.org/hook"))
+
+		By("all else can be changed")
+		same := fields{"webhookUrl": "https://example.org/hook", "isActive": false}
+		Expect(s.do("PATCH", path, bodyOf(same)).ok().json()).To(HaveKeyWithValue("isActive", false))
+		s.do("PUT", path, hookBody(fields{"fields": []string{}, "description": "", "extensions": fields{}})).ok()
+
+		By("without them, the URL too")
+		setHeaders(nil)
+		Expect(s.do("PATCH", path, `{"webhookUrl":"https://other.example/hook"}`).ok().text("webhookUrl")).To(Equal("https://other.example/hook"))
 	})
 
 	DescribeTable("are refused with what is wrong where",

@@ -67,6 +67,15 @@ func judgeError(err error, timeout time.Duration) (reason Reason, message string
 	}
 }
 
+// OwnMessage returns the message of an attempt without the text of a failed connection, because the
+// error may quote a response that is not valid HTTP, and thereby what the response repeats of the event.
+func (a Attempt) OwnMessage() string {
+	if a.Reason == ReasonConnection {
+		return "the connection failed"
+	}
+	return a.Message
+}
+
 // maxCause is the maximum length in bytes of the text of an error in a message. The text may quote up to
 // 64 KiB that the receiver sent, and a message is stored for each attempt.
 const maxCause = 512

@@ -279,6 +279,7 @@ func TestBytesThatAreNoResponse(t *testing.T) {
 	}{
 		"another protocol": {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n", ReasonStatus, 101},
 		"control bytes":    {strings.Repeat("\x01", 60_000) + "\n", ReasonConnection, 0},
+		"the event":        {`{"data":{"id":"vip"}}` + "\n", ReasonConnection, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,6 +300,9 @@ func TestBytesThatAreNoResponse(t *testing.T) {
 			}
 			if len(attempt.Message) > 600 || !utf8.ValidString(attempt.Message) {
 				t.Errorf("a message of %d bytes: %.100q", len(attempt.Message), attempt.Message)
+			}
+			if own := attempt.OwnMessage(); own == "" || strings.Contains(own, "vip") {
+				t.Errorf("OwnMessage of %.100q = %q", attempt.Message, own)
 			}
 		})
 	}

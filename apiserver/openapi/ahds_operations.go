@@ -3,6 +3,7 @@ package openapi
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -117,6 +118,9 @@ func transition(id, summary, sends, gives string) ahdsOperation {
 	}
 }
 
+// readableSchemas are the schemas of responses to writes that show objects to callers who may get them.
+var readableSchemas = []string{"AvailabilitySlot", "HeldSlot", "BatchResult", "EventGroup", "AvailabilitySlotFeed", "WebhookEvent", "Webhook", "Delivery"}
+
 // changesQuery are the parameters of a list of changes.
 var changesQuery = []list.Parameter{
 	{Name: "since", Schema: text},
@@ -148,6 +152,9 @@ func (d *description) addAHDS() {
 			op.Parameters = append(op.Parameters, parameter{Name: p.Name, In: "query", Schema: p.Schema})
 		}
 		op.Parameters = append(op.Parameters, c.header(described.headers...)...)
+		if r.Method != http.MethodGet && slices.Contains(readableSchemas, described.gives) {
+			op.Description += " The response shows what existed before only with the right to get it."
+		}
 		switch {
 		case r.Public:
 			op.Description = "Needs no bearer token: the parameter token gives access, also at a hidden site."

@@ -65,7 +65,7 @@ func (c components) addBatch() {
 	entry["properties"] = with(entry["properties"].(schema.JSON), slot.IDField, uuid)
 	c.Schemas["Batch"] = schema.JSON{"type": "array", "minItems": 1, "maxItems": ahds.MaxSlotBatch, "items": entry}
 	c.Schemas["BatchResult"] = object(schema.JSON{
-		"data": arrayOf(object(schema.JSON{"status": number, "etag": text, "slot": refTo("AvailabilitySlot"), "problem": refTo("Problem")}, "etag", "slot", "problem")),
+		"data": arrayOf(object(schema.JSON{"status": number, "etag": text, "slot": refTo("AvailabilitySlot"), slot.IDField: uuid, "problem": refTo("Problem")}, "etag", "slot", slot.IDField, "problem")),
 	})
 }
 

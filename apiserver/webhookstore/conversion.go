@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/webhook"
 )
@@ -25,7 +26,8 @@ type kind struct {
 	// read sets the content, the public key, the disabled state, and until when the previous secret
 	// signs.
 	read func(from client.Object, to *webhook.Resource) error
-	// write sets the fields of an object from a content. Other fields stay unchanged.
+	// write sets the fields of an object from a content. Other fields stay unchanged. Errors:
+	// fielderror.Errors if the fields that stay do not allow the content.
 	write func(from schema.Content, to client.Object) error
 }
 
@@ -73,6 +75,9 @@ var webhooks = kind{
 		if len(fields) == 0 {
 			fields = nil
 		}
+		if err := keepsReceiver(hook, from.Text("webhookUrl")); err != nil {
+			return err
+		}
 		active := from.Bool("isActive")
 		hook.Spec.EventType, hook.Spec.URL, hook.Spec.Active = v1alpha1.EventType(from.Text("eventType")), from.Text("webhookUrl"), &active
 		hook.Spec.Clearance = v1alpha1.ClearanceNormal
@@ -83,6 +88,22 @@ var webhooks = kind{
 		hook.Spec.Extensions = extensions(from, hook.Spec.Extensions)
 		return nil
 	},
+}
+
+// keepsReceiver returns an error if the webhook has header fields from a Secret and url is not its
+// current URL. The Secret is for that receiver, and clients of the AHDS API can neither read nor
+// replace it. Another path or query is refused too: servers can belong to several tenants, forward by
+// a query, or return the header fields in a response, which the delivery log shows. Errors:
+// fielderror.Errors.
+func keepsReceiver(hook *v1alpha1.Webhook, url string) error {
+	if hook.Spec.HeadersSecretRef == nil || url == hook.Spec.URL {
+		return nil
+	}
+	return fielderror.Errors{{
+		At: "/webhookUrl", Code: fielderror.CodeInvalidValue,
+		Detail: "the webhook sends header fields from a Secret (headersSecretRef) to its current URL, so this API does not change the URL; change spec.url of the Webhook " +
+			hook.Name + " with kubectl, or remove its headersSecretRef first",
+	}}
 }
 
 func readWebhook(from client.Object, to *webhook.Resource) error {

@@ -16,11 +16,12 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/events/signing"
 	"github.com/paddock-health/paddock/cmd/listen/relay"
+	"github.com/paddock-health/paddock/cmd/listen/terminal"
 )
 
 func main() {
 	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "listen:", err)
+		fmt.Fprintln(os.Stderr, "listen:", terminal.Safe(err.Error()))
 		os.Exit(1)
 	}
 }
@@ -85,7 +86,7 @@ func run(args []string) error {
 	})
 	err = r.Run(ctx)
 	if id := r.LastEventID(); id != "" {
-		fmt.Println("to continue here: --last-event-id", id)
+		fmt.Println("to continue here: --last-event-id", terminal.Safe(id))
 	}
 	return err
 }

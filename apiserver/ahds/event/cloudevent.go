@@ -73,10 +73,14 @@ func ParseCloudEvents(text []byte, maxEvents int) ([]Sent, error) {
 func structured(object schema.Object, within func(fielderror.Errors) fielderror.Errors) (Sent, fielderror.Errors) {
 	attributes := schema.NewWriter(nil)
 	for _, member := range object {
+		control := ""
 		if member.Name != "data" {
 			attributes.Raw(member.Name, member.Value)
+			control = schema.ControlCharacter(schema.String(member.Value))
 		}
 		switch {
+		case control != "": // CloudEvents 1.0, type system: String
+			return Sent{}, within(fielderror.Errors{{At: string(jsontext.Pointer("").AppendToken(member.Name)), Code: fielderror.CodeInvalidValue, Detail: control}})
 		case member.Name == "":
 			return Sent{}, within(fielderror.Errors{{At: "/", Code: fielderror.CodeUnknownField, Detail: "an attribute has an empty name; remove this member"}})
 		case member.Name == "data_base64":
@@ -136,6 +140,9 @@ func ParseBinary(header map[string][]string, text []byte) ([]Sent, error) {
 			return nil, refuse(name, fielderror.CodeInvalidHeader, "this version of CloudEvents is not supported; send "+version)
 		case name == "specversion":
 			continue
+		}
+		if control := schema.ControlCharacter(value); control != "" {
+			return nil, refuse(name, fielderror.CodeInvalidHeader, control)
 		}
 		if err := versions.SetAttribute(read.Context, headerPrefix+name, value); err != nil {
 			return nil, refuse(name, fielderror.CodeInvalidHeader, err.Error())

@@ -42,7 +42,7 @@ var idForm = regexp.MustCompile(`^[\x21-\x7e]{1,128}$`)
 var Fields = schema.Fields{
 	{Name: "eventId", Check: schema.Check{Errors: checkID, Schema: schema.JSON{"type": "string", "pattern": idForm.String()}}, Default: "null"},
 	{Name: "type", Check: schema.OneOf(events.TypeNames()...), Required: true},
-	{Name: "subject", Check: schema.Text(1, maxSubject), Default: "null"},
+	{Name: "subject", Check: schema.Line(1, maxSubject), Default: "null"},
 	{Name: "occurredAt", Check: schema.Instant(), Default: "null"},
 	{Name: "changedFields", Check: schema.Check{Errors: checkNames, Schema: schema.JSON{"type": "array", "maxItems": maxChanged, "items": schema.Text(1, maxName).Schema}}, Default: "null"},
 	{Name: "data", Check: schema.AnyObject(maxData), Required: true},

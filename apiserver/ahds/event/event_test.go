@@ -90,6 +90,15 @@ func TestCloudEvents(t *testing.T) {
 		"binary, an unknown type": {binary(change("Ce-Type", "a.b"), `{}`), nil, []string{"header ce-type invalid_value"}},
 		"binary, a bad time":      {binary(change("Ce-Time", "now"), `{}`), nil, []string{"header ce-time invalid_header"}},
 		"binary, a bad encoding":  {binary(change("Ce-Subject", "%zz"), `{}`), nil, []string{"header ce-subject invalid_header"}},
+		"a control character":     {structured(`{` + attributes + `,"subject":"a\u001b[2J","data":{}}`), nil, []string{"body /subject invalid_value"}},
+		"one that is trimmed":     {structured(`{` + attributes + `,"subject":"a\n","data":{}}`), nil, []string{"body /subject invalid_value"}},
+		"one in an id":            {structured(`{"specversion":"1.0","id":"7\u0000","source":"/x","type":"user.created","data":{}}`), nil, []string{"body /id invalid_value"}},
+		"one in a source":         {structured(`{"specversion":"1.0","id":"7","source":"/x\u009b","type":"user.created","data":{}}`), nil, []string{"body /source invalid_value"}},
+		"one in a type":           {structured(`{"specversion":"1.0","id":"7","source":"/x","type":"user.created\u007f","data":{}}`), nil, []string{"body /type invalid_value"}},
+		"one in an extension":     {batched(`[{` + attributes + `,"data":{}},{` + attributes + `,"traceparent":"a\tb","data":{}}]`), nil, []string{"body /1/traceparent invalid_value"}},
+		"one in the data":         {structured(`{` + attributes + `,"data":{"a":"\u001b"}}`), []events.Published{{ID: want.ID, Type: "user.created", Data: []byte(`{"a":"\u001b"}`)}}, nil},
+		"binary, one in a field":  {binary(change("Ce-Subject", "a%1B%5B2J"), `{}`), nil, []string{"header ce-subject invalid_header"}},
+		"binary, a tab":           {binary(change("Ce-X", "a\tb"), `{}`), nil, []string{"header ce-x invalid_header"}},
 		"binary, no object":       {binary(header, `[]`), nil, []string{"body  wrong_type"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,6 +140,25 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s has the key %v", id, key)
 		}
 		seen[strings.ToLower(key.ID)] = id
+	}
+}
+
+// TestControlCharacters parses events of the API's own format.
+func TestControlCharacters(t *testing.T) {
+	for subject, wrong := range map[string]bool{
+		`Consult/1`: false, `é \u00a0 \u2028`: false, `\u0000`: true, `a\u001b]0;x\u0007`: true, `a\r\nb`: true, `\u007f`: true, `\u0080`: true, `\u009f`: true,
+	} {
+		sent, _, err := Parse([]byte(`[{"type":"user.created","data":{}},{"type":"user.created","subject":"`+subject+`","data":{}}]`), maxEvents)
+		if err == nil {
+			_, err = Read(sent)
+		}
+		var want []string
+		if wrong {
+			want = []string{"body /1/subject invalid_value"}
+		}
+		if diff := cmp.Diff(want, places(err)); diff != "" {
+			t.Errorf("%s: %v: %s", subject, err, diff)
+		}
 	}
 }
 

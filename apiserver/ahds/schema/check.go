@@ -1,10 +1,12 @@
 package schema
 
 import (
+	"fmt"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -75,6 +77,31 @@ func Text(least, most int) Check {
 		}
 		return nil
 	})
+}
+
+// Line returns a check for strings of least to most characters without control characters.
+func Line(least, most int) Check {
+	check := Text(least, most)
+	check.Schema["pattern"] = `^[^\x00-\x1f\x7f-\x9f]*$`
+	length := check.Errors
+	check.Errors = func(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
+		if problem := ControlCharacter(String(value)); problem != "" {
+			return one(at, fielderror.CodeInvalidValue, problem)
+		}
+		return length(at, value)
+	}
+	return check
+}
+
+// ControlCharacter returns the message for the first control character of text, U+0000 to U+001F or U+007F
+// to U+009F. It returns an empty message if there is none.
+func ControlCharacter(text string) string {
+	at := strings.IndexFunc(text, unicode.IsControl)
+	if at < 0 {
+		return ""
+	}
+	found, _ := utf8.DecodeRuneInString(text[at:])
+	return fmt.Sprintf("the value has the control character %U; remove it", found)
 }
 
 var uuidForm = regexp.MustCompile(`^[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}$`)

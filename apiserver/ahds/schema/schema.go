@@ -49,6 +49,14 @@ func (f Fields) find(name string) (Field, bool) {
 	return f[at], true
 }
 
+// Sets reports whether an object has a field that clients set.
+func (f Fields) Sets(object Object) bool {
+	return slices.ContainsFunc(object, func(m Member) bool {
+		field, known := f.find(m.Name)
+		return known && !field.Served
+	})
+}
+
 // Content maps the name of each field that clients set to its value.
 type Content map[string]jsontext.Value
 

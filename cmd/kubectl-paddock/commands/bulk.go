@@ -14,6 +14,7 @@ import (
 
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/bulk"
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/output"
+	"github.com/paddock-health/paddock/cmd/listen/terminal"
 )
 
 func (a *app) exportCommand() *cobra.Command {
@@ -174,7 +175,7 @@ func (a *app) openBulk(command *cobra.Command, flags *siteFlags, name string) (*
 	}
 	progress := &bulk.Progress{Out: a.Streams.ErrOut, Terminal: a.Bars, Now: a.now}
 	opened.api.Retrying = func(reason error, wait time.Duration) {
-		progress.Say("%s; the request is sent again in %s", output.Safe(reason.Error()), wait)
+		progress.Say("%s; the request is sent again in %s", terminal.Safe(reason.Error()), wait)
 	}
 	return opened, progress, nil
 }

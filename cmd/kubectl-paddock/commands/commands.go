@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/output"
+	"github.com/paddock-health/paddock/cmd/listen/terminal"
 )
 
 // Exit codes of Run.
@@ -48,7 +49,7 @@ func Run(ctx context.Context, args []string, options Options) int {
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintln(options.Streams.ErrOut, "error:", output.Safe(err.Error()))
+	fmt.Fprintln(options.Streams.ErrOut, "error:", terminal.Safe(err.Error()))
 	var usage *usageError
 	if errors.As(err, &usage) {
 		fmt.Fprintf(options.Streams.ErrOut, "See %s --help.\n", strings.TrimSpace(usage.command))
@@ -146,5 +147,5 @@ func (a *app) formatFlag(command *cobra.Command) func() (output.Printer, error) 
 
 // say prints a message for people, which is not part of the result.
 func (a *app) say(format string, values ...any) {
-	fmt.Fprintln(a.Streams.ErrOut, output.Safe(fmt.Sprintf(format, values...)))
+	fmt.Fprintln(a.Streams.ErrOut, terminal.Safe(fmt.Sprintf(format, values...)))
 }

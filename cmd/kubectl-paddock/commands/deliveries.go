@@ -15,6 +15,7 @@ import (
 
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/output"
 	"github.com/paddock-health/paddock/cmd/kubectl-paddock/siteapi"
+	"github.com/paddock-health/paddock/cmd/listen/terminal"
 )
 
 const (
@@ -283,6 +284,6 @@ func (t *tail) line(d delivery) error {
 	if d.AcceptedAt != nil {
 		accepted = d.AcceptedAt.UTC().Format(time.RFC3339)
 	}
-	text := output.Safe(fmt.Sprintf("%s %s %s %s %s %s", accepted, d.DeliveryID, dash(d.EventType), dash(d.Subject), d.Status, d.outcome()))
+	text := terminal.Safe(fmt.Sprintf("%s %s %s %s %s %s", accepted, d.DeliveryID, dash(d.EventType), dash(d.Subject), d.Status, d.outcome()))
 	return output.Printer{Coloured: t.Coloured, Out: t.Streams.Out}.Line(text, d.level())
 }

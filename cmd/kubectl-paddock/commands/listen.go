@@ -10,6 +10,7 @@ import (
 
 	"github.com/paddock-health/paddock/apiserver/events/signing"
 	"github.com/paddock-health/paddock/cmd/listen/relay"
+	"github.com/paddock-health/paddock/cmd/listen/terminal"
 )
 
 // secretVariable is the environment variable with the signing secret if --secret is unset.
@@ -60,7 +61,7 @@ verb privileged on all types of records.`,
 		})
 		err = r.Run(ctx)
 		if id := r.LastEventID(); id != "" {
-			fmt.Fprintln(a.Streams.Out, "to continue here: --last-event-id", id)
+			fmt.Fprintln(a.Streams.Out, "to continue here: --last-event-id", terminal.Safe(id))
 		}
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/paddock-health/paddock/cmd/listen/terminal"
 )
 
 // Format is the format in which a command prints its result.
@@ -103,7 +105,7 @@ func (p Printer) printTable(table Table) error {
 	for _, row := range table.Rows {
 		cells := make([]any, len(row.Cells))
 		for i, cell := range row.Cells {
-			cells[i] = Safe(cell)
+			cells[i] = terminal.Safe(cell)
 		}
 		kube.Rows = append(kube.Rows, metav1.TableRow{Cells: cells})
 	}
@@ -132,15 +134,4 @@ func (p Printer) Line(text string, level Level) error {
 	}
 	_, err := fmt.Fprintln(p.Out, text)
 	return err
-}
-
-// Safe returns a text, such as one that a server sent, with its control characters replaced by spaces, so
-// that it is safe to print on a terminal.
-func Safe(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
 }

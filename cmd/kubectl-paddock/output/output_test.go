@@ -57,9 +57,3 @@ func TestParseFormat(t *testing.T) {
 		t.Errorf("error %v, want the names of the formats", err)
 	}
 }
-
-func TestSafe(t *testing.T) {
-	if got := Safe("a\x1b[31mb\u009bc\nd é"); got != "a [31mb c d é" {
-		t.Errorf("Safe = %q", got)
-	}
-}

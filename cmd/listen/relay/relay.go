@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/paddock-health/paddock/apiserver/events/signing"
+	"github.com/paddock-health/paddock/cmd/listen/terminal"
 )
 
 const (
@@ -46,7 +47,8 @@ type Config struct {
 	// LastEventID is the id of the event after which to continue. If empty, only new events are
 	// forwarded.
 	LastEventID string
-	// Out receives a line of text for each event and for each change of the connection.
+	// Out receives a line of text for each event and for each change of the connection. Control characters
+	// in the text are replaced by spaces, because Out can be a terminal.
 	Out io.Writer
 }
 
@@ -228,6 +230,7 @@ func (r *Relay) report(d delivery, outcome string) {
 	r.say("%s %s %s %s", d.EventType, subject, d.EventID, outcome)
 }
 
+// say writes a line. Its values can have text of the site or the receiver.
 func (r *Relay) say(format string, values ...any) {
-	_, _ = fmt.Fprintf(r.config.Out, "%s "+format+"\n", append([]any{time.Now().Format(time.TimeOnly)}, values...)...)
+	_, _ = fmt.Fprintln(r.config.Out, time.Now().Format(time.TimeOnly), terminal.Safe(fmt.Sprintf(format, values...)))
 }

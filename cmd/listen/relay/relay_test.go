@@ -198,6 +198,37 @@ func TestReceiverIsAway(t *testing.T) {
 	}
 }
 
+// TestControlCharacters has a site that sends terminal sequences and line ends.
+func TestControlCharacters(t *testing.T) {
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer receiver.Close()
+	const bad = "\\u001b]0;x\\u0007\\r\\n\\u009b2J"
+	site := &sites{answers: []func(http.ResponseWriter){
+		streaming("id: 0-2\nevent: delivery\ndata: {\"eventId\":\"e1" + bad + "\",\"eventType\":\"user.created" + bad + "\",\"subject\":\"S" + bad + "\",\"body\":\"{}\"}\n\n"),
+		refusing(http.StatusServiceUnavailable, "Retry-After", "0", "away\u009b2J"), refusing(http.StatusForbidden, "A", "b", "no"),
+	}}
+	server := httptest.NewServer(site)
+	defer server.Close()
+	key, err := signing.ParseKey(signing.NewShared())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	r := New(Config{Stream: server.URL, ForwardTo: receiver.URL, Key: key, Out: &out, Token: func() (string, error) { return "t", nil }})
+	if err := r.Run(t.Context()); err == nil {
+		t.Error("a refused stream ends nothing")
+	}
+	const safe = " ]0;x    2J"
+	if !strings.Contains(out.String(), "user.created"+safe+" S"+safe+" e1"+safe+" ") || !strings.Contains(out.String(), "away 2J; connecting") {
+		t.Errorf("printed %q", out.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if !regexp.MustCompile(`^[0-9]{2}:[0-9]{2}:[0-9]{2} [^\x00-\x1f\x7f-\x9f]+\n$`).MatchString(line) {
+			t.Errorf("printed the line %q", line)
+		}
+	}
+}
+
 // TestRetryAfter shows how long a Relay waits after a response other than 200, and which ones end it.
 func TestRetryAfter(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -126,6 +126,9 @@ var rules = map[string]rule{
 	"what forwards deliveries on a developer's machine knows no engine and no cluster": {
 		from: []string{"cmd/listen/relay"}, not: slices.Concat(engines, kubernetesClients, []string{"k8s.io", module + "/api", module + "/apiserver/store"}),
 	},
+	"what makes texts safe for terminals is pure": {
+		from: []string{"cmd/listen/terminal"}, not: append([]string{module, "k8s.io"}, httpPackages...),
+	},
 	// The plugin uses what users can use: the custom resources and the HTTP APIs.
 	"kubectl-paddock imports no program": {
 		from: []string{"cmd/kubectl-paddock"}, not: []string{module + "/apiserver", module + "/controllers", "sigs.k8s.io/controller-runtime"},

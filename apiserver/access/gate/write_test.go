@@ -104,9 +104,11 @@ func TestRestoreKeepsProtection(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			opened, err := gate.New(buried{last: test.last}, gate.Options{
 				View: &privacy.View{
-					Rules:  &privacy.Rules{},
-					Rights: func(string) (privacy.Rights, error) { return privacy.Rights{Privileged: test.privileged, BreaksGlass: true}, nil },
-					Reads:  func(string) (bool, error) { return true, nil },
+					Rules: &privacy.Rules{},
+					Rights: func(string) (privacy.Rights, error) {
+						return privacy.Rights{Privileged: test.privileged, BreaksGlass: true}, nil
+					},
+					Reads: func(string) (bool, error) { return true, nil },
 				},
 				Labels: func(_ string, body store.Body) store.Labels {
 					if string(body.JSON) == "secret" {

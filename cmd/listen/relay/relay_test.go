@@ -252,7 +252,7 @@ func TestRetryAfter(t *testing.T) {
 				w.WriteHeader(test.status)
 			}))
 			defer server.Close()
-			_, wait, err := New(Config{Stream: server.URL, Token: func() (string, error) { return "t", nil }}).open(t.Context())
+			_, wait, err := New(Config{Stream: server.URL, Token: func() (string, error) { return "t", nil }}).open(t.Context()) //nolint:bodyclose // there is none
 			if refused := new(refusal); wait != test.wait || err == nil || errors.As(err, &refused) != test.ends {
 				t.Errorf("got %s, %v; want %s", wait, err, test.wait)
 			}

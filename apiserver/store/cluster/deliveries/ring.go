@@ -122,9 +122,12 @@ type healthSummary struct {
 	FailingSince *metav1.MicroTime `json:"failingSince,omitempty"`
 }
 
-// add adds a successful delivery. It replaces an earlier entry of the same delivery, and drops the
-// oldest deliveries beyond maxDelivered.
+// add adds a successful delivery. It replaces an earlier entry of the same delivery, of which it keeps the
+// attempts, and drops the oldest deliveries beyond maxDelivered.
 func (r *ring) add(d delivered) {
+	if earlier := r.find(d.id()); earlier != nil {
+		d.Attempts = mergeAttempts(d.Attempts, earlier.Attempts)
+	}
 	r.done = slices.DeleteFunc(r.done, func(old delivered) bool { return old.id() == d.id() })
 	r.done = append(r.done, d)
 	r.done = slices.Delete(r.done, 0, max(0, len(r.done)-maxDelivered))
@@ -166,6 +169,7 @@ func (r *ring) pack() ([]byte, error) {
 func (d *delivered) strip() int {
 	bytes := len(d.Text)
 	d.Text = ""
+	d.Attempts = slices.Clone(d.Attempts) // other rings and WebhookDeliveries may share the attempts
 	for i := range d.Attempts {
 		bytes += len(d.Attempts[i].Response)
 		d.Attempts[i].Response = nil

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 )
@@ -41,6 +43,46 @@ func TestRing(t *testing.T) {
 	newest, before := packed[len(packed)-1], packed[len(packed)-2]
 	if len(packed) != maxDelivered || newest.Text == "" || before.Text != "" || before.Attempts[0].Response != nil {
 		t.Errorf("%d deliveries; the newest has an envelope of %d bytes, the one before of %d", len(packed), len(newest.Text), len(before.Text))
+	}
+}
+
+// TestMergeAttempts merges the attempts of two states of a delivery. An attempt that was read from an object has
+// its time in microseconds.
+func TestMergeAttempts(t *testing.T) {
+	start := time.Date(2031, 3, 1, 9, 0, 0, 1500, time.UTC)
+	attempts := func(numbers ...int) (all []recordsv1.DeliveryAttempt) {
+		for _, n := range numbers {
+			all = append(all, recordsv1.DeliveryAttempt{At: metav1.NewMicroTime(start.Add(time.Duration(n) * time.Second)), Milliseconds: int64(n)})
+		}
+		return all
+	}
+	upTo := func(first, last int) (numbers []int) {
+		for n := first; n <= last; n++ {
+			numbers = append(numbers, n)
+		}
+		return numbers
+	}
+	for name, test := range map[string]struct{ a, b, want []int }{
+		"the same":         {[]int{1, 2}, []int{1, 2}, []int{1, 2}},
+		"none":             {nil, nil, nil},
+		"one lacks some":   {[]int{1}, []int{1, 2}, []int{1, 2}},
+		"each lacks some":  {[]int{1, 3}, []int{1, 2}, []int{1, 2, 3}},
+		"more than listed": {upTo(1, maxAttempts), upTo(3, maxAttempts+2), upTo(3, maxAttempts+2)},
+		"only the order":   {[]int{2, 1}, []int{1}, []int{2, 1}}, // the clock was set back
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := attempts(test.b...)
+			for i := range b {
+				b[i].At.Time = b[i].At.Truncate(time.Microsecond)
+			}
+			var got []int
+			for _, attempt := range mergeAttempts(attempts(test.a...), b) {
+				got = append(got, int(attempt.Milliseconds))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("attempts (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

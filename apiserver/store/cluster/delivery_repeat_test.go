@@ -1,6 +1,9 @@
 package cluster_test
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -166,6 +169,43 @@ func TestRepeatedDuringAttempt(t *testing.T) {
 	d.repeat()
 	close(end)
 	d.untilLogged(3)
+}
+
+// TestRepeatedWithoutContent delivers two events whose content is larger than what the log keeps. The older one
+// is still in the log, but cannot be repeated.
+func TestRepeatedWithoutContent(t *testing.T) {
+	t.Parallel()
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: {}})
+	for n, id := range []string{"old", "new"} {
+		op := rex(n + 1)
+		op.Events = func(store.Change) []store.Event {
+			large := event(id, "Patient/rex")
+			large.Targets = []string{"a"}
+			large.Envelope.JSON = bytes.Replace(large.Envelope.JSON, []byte("{}"), fmt.Appendf(nil, "%q", bytes.Repeat([]byte("x"), 300<<10)), 1)
+			return []store.Event{large}
+		}
+		mustWrite(t, site, op)
+		until(t, "delivered", delivery.Delivered, func() delivery.Status {
+			found, _ := site.Deliveries().Delivery(t.Context(), "a", delivery.DeliveryID(id, "a"))
+			return found.Status
+		})
+		until(t, "left", []string{}, func() []string { return objectsLeft(t, namespace) })
+	}
+	log := site.Deliveries()
+	query := delivery.Query{Webhook: "a", Statuses: []delivery.Status{delivery.Delivered}, Count: 10}
+	if _, total, err := log.Deliveries(t.Context(), query); err != nil || total != 2 {
+		t.Errorf("%d deliveries in the log, error %v", total, err)
+	}
+	for id, want := range map[string]error{"old": delivery.ErrContentGone, "none": store.ErrNotFound} {
+		if _, err := log.Redeliver(t.Context(), "a", delivery.DeliveryID(id, "a")); !errors.Is(err, want) {
+			t.Errorf("delivery of %s: got %v, want %v", id, err, want)
+		}
+	}
+	if n, err := log.Replay(t.Context(), query); err != nil || n != (delivery.Replayed{Count: 1, Skipped: 1}) {
+		t.Errorf("replay: %+v, error %v; want one repeated and one skipped", n, err)
+	}
 }
 
 // TestLoggedBeforeCrash stops a process after it has logged a success and before it has removed the

@@ -172,7 +172,7 @@ var _ = Describe("Deliveries", func() {
 			log.mu.Unlock()
 			replayed := s.do("POST", path+"/replay", body)
 			Expect(replayed.status).To(Equal(http.StatusAccepted), replayed.body)
-			Expect(replayed.json()).To(Equal(document{"count": want.count}), body)
+			Expect(replayed.json()).To(Equal(document{"count": want.count, "skipped": 0.0}), body)
 			Expect(s.do("GET", path+"/delivery?status=pending", "").ids("eventId")).To(Equal(want.pending), body)
 			log.mu.Lock()
 			log.all = before
@@ -186,6 +186,21 @@ var _ = Describe("Deliveries", func() {
 		} {
 			Expect(s.do("POST", path+"/replay", body).errs()).To(Equal([]string{"pointer " + want}), body)
 		}
+	})
+
+	It("are not sent again without their content", func() {
+		gone := newDelivery(hook, "e5", delivery.Delivered, at.Add(5*time.Hour))
+		gone.Event.Envelope = nil
+		log.add(gone)
+		Expect(s.do("GET", path+"/delivery/"+gone.ID, "").json()).To(HaveKeyWithValue("status", "delivered"))
+		for _, base := range []string{path, ""} {
+			again := s.do("POST", base+"/delivery/"+gone.ID+"/redeliver", "")
+			Expect(again.status).To(Equal(http.StatusGone), again.body)
+			Expect(again.text("code")).To(Equal("content_gone"))
+			Expect(again.text("detail")).To(HavePrefix("the content of the delivery is no longer stored"))
+		}
+		Expect(s.do("POST", path+"/replay", `{"from":"2031-03-01T11:00:00Z","status":"delivered"}`).json()).To(Equal(document{"count": 1.0, "skipped": 1.0}))
+		Expect(s.do("GET", path+"/delivery?status=pending", "").ids("eventId")).To(Equal([]string{"e4", "e1"}))
 	})
 
 	It("are not sent under an Idempotency-Key", func() {

@@ -77,21 +77,28 @@ func (l *deliveryLog) Redeliver(_ context.Context, webhook, id string) (delivery
 	if err != nil {
 		return delivery.Delivery{}, err
 	}
+	if len(d.Event.Envelope) == 0 {
+		return delivery.Delivery{}, delivery.ErrContentGone
+	}
 	d.Status, d.NextAttempt, d.Finished = delivery.Pending, now(), time.Time{}
 	return *d, nil
 }
 
-func (l *deliveryLog) Replay(_ context.Context, q delivery.Query) (int64, error) {
+func (l *deliveryLog) Replay(_ context.Context, q delivery.Query) (delivery.Replayed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	count := int64(0)
+	var replayed delivery.Replayed
 	for _, d := range l.chosen(q) {
-		if d.Status != delivery.Pending {
+		switch {
+		case d.Status == delivery.Pending:
+		case len(d.Event.Envelope) == 0:
+			replayed.Skipped++
+		default:
 			d.Status, d.NextAttempt, d.Finished = delivery.Pending, now(), time.Time{}
-			count++
+			replayed.Count++
 		}
 	}
-	return count, nil
+	return replayed, nil
 }
 
 func (l *deliveryLog) Recent(_ context.Context, from time.Time) (delivery.Recent, error) {

@@ -13,6 +13,7 @@ const (
 	codeIDTaken         = "id_taken"
 	codeKeyReused       = "idempotency_key_reused"
 	codeQueryTimeout    = "query_timeout"
+	codeContentGone     = "content_gone"
 )
 
 // preconditionError reports that the current version of a record does not match If-Match.

@@ -13,6 +13,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/ahds/fielderror"
 	"github.com/paddock-health/paddock/apiserver/ahds/schema"
 	"github.com/paddock-health/paddock/apiserver/ahds/slot"
+	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/errorcode"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/web"
@@ -158,11 +159,13 @@ func slotProblem(err error) (problem, bool) {
 	return problem{}, false
 }
 
-// storeProblem returns the problem of an error of package store.
+// storeProblem returns the problem of an error of package store or delivery.
 func storeProblem(err error) (problem, bool) {
 	switch {
 	case store.IsAbsent(err):
 		return problem{status: http.StatusNotFound, code: codeNotFound, detail: "the record, webhook or delivery in the request does not exist, or is no longer kept; check its id or token"}, true
+	case errors.Is(err, delivery.ErrContentGone):
+		return problem{status: http.StatusGone, code: codeContentGone, detail: delivery.ErrContentGone.Error() + ", so the delivery cannot be sent again; read the record that its subject names, if it has one"}, true
 	case store.IsConflict(err):
 		return problem{status: http.StatusConflict, code: codeVersionConflict, detail: "the record was changed by another request; read it again and retry"}, true
 	case errors.Is(err, store.ErrQueryTimeout):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -18,6 +19,7 @@ func TestProblemOfStoreErrors(t *testing.T) {
 		{store.ErrNotFound, 404, "resource_not_found"},
 		{&store.DeletedError{}, 404, "resource_not_found"},
 		{&store.PreconditionError{}, 409, "version_conflict"},
+		{delivery.ErrContentGone, 410, "content_gone"},
 		{&store.LimitError{Scope: store.LimitRecord}, 413, "too_large"},
 		{&store.LimitError{Scope: store.LimitSite, What: store.PendingDeliveries}, 429, "events_full"},
 		{errors.New("index out of range"), 500, "internal"},

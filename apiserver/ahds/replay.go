@@ -84,11 +84,12 @@ func (h *handler) replay(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	count, err := log.Replay(r.Context(), query)
+	replayed, err := log.Replay(r.Context(), query)
 	if err != nil {
 		return err
 	}
 	body := schema.NewWriter(nil)
-	body.Raw("count", jsontext.Value(strconv.FormatInt(count, 10)))
+	body.Raw("count", jsontext.Value(strconv.FormatInt(replayed.Count, 10)))
+	body.Raw("skipped", jsontext.Value(strconv.FormatInt(replayed.Skipped, 10)))
 	return r.respond(w, http.StatusAccepted, typeJSON, body.Done())
 }

@@ -4,6 +4,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -118,6 +119,19 @@ type Query struct {
 	Offset, Count int
 }
 
+// Replayed has the numbers of deliveries that a replay has handled.
+type Replayed struct {
+	// Count is the number of deliveries that the replay has made Pending.
+	Count int64
+	// Skipped is the number of deliveries that cannot be repeated, because the log has removed the Envelope
+	// of their event.
+	Skipped int64
+}
+
+// ErrContentGone means that a delivery cannot be repeated, because the log has removed the Envelope of its
+// event.
+var ErrContentGone = errors.New("the content of the delivery is no longer stored")
+
 // Health is the state of the deliveries to a webhook.
 type Health struct {
 	Pending int64
@@ -158,13 +172,11 @@ type Log interface {
 	Delivery(ctx context.Context, webhook, id string) (Delivery, error)
 	// Redeliver makes a delivery of any status Pending, with an attempt due now. The schedule of the
 	// delivery restarts. At an ordered webhook, the attempt waits for earlier Pending deliveries of the
-	// same subject. Errors: store.ErrNotFound, also if the log has removed the Envelope of the event;
-	// store.ErrMoving.
+	// same subject. Errors: store.ErrNotFound, ErrContentGone, store.ErrMoving.
 	Redeliver(ctx context.Context, webhook, id string) (Delivery, error)
-	// Replay redelivers the matches of query that are not Pending, and returns the number of those that
-	// it has redelivered, also with an error. Matches whose Envelope the log has removed are skipped.
-	// Errors: store.ErrMoving.
-	Replay(ctx context.Context, query Query) (int64, error)
+	// Replay redelivers the matches of query that are not Pending. It skips matches whose Envelope the log
+	// has removed. It returns the numbers of both, also with an error. Errors: store.ErrMoving.
+	Replay(ctx context.Context, query Query) (Replayed, error)
 	// Recent counts the deliveries of events that were accepted at or after from, which is the start of
 	// a minute. Recent.From is later than from if the engine keeps or counts only newer deliveries.
 	Recent(ctx context.Context, from time.Time) (Recent, error)

@@ -5,6 +5,7 @@ var entries = []Entry{
 	{"audit_unavailable", "The audit log cannot be written now.", "The site records every access, and a request that cannot be recorded is refused.", "Repeat the request after the number of seconds in Retry-After."},
 	{"claim_conflict", "Another record has an exclusive right that this one needs.", "Two requests wanted to create or change records under the same criteria at the same time.", "Read what the other request wrote, then decide again."},
 	{"conflicting_choice", "An element with one of several types is present in two types.", "An element such as deceased[x] may have one type only, for example deceasedBoolean or deceasedDateTime.", "Leave one of them out."},
+	{"content_gone", "The content of the delivery is no longer stored.", "The log of deliveries lists a completed delivery for longer than it keeps its content: with storage.type Cluster, the content of the last 200 successful deliveries of each webhook, up to 512 KiB.", "Read the record that the subject of the delivery names, if it has one."},
 	{"count_reduced", "The page is smaller than requested.", "_count is above the maximum, which is 1000 unless limits.maxPageSize of the Site is lower.", "Follow the link next for further matches."},
 	{"created", "The record is created.", "The request asked for an OperationOutcome.", "No action is needed. Location has the address of the record."},
 	{"deleted", "The record is deleted.", "It was deleted before the request, or by the request.", "Read a version in its history, or restore it with PUT."},

@@ -89,7 +89,7 @@ func (c components) addDeliveries() {
 	}, "subject", "nextAttemptAt", "finishedAt")
 	c.Schemas["DeliveryList"] = listOf(refTo("Delivery"))
 	c.Schemas["Replay"] = ahds.ReplayFields.Schema()
-	c.Schemas["Replayed"] = object(schema.JSON{"count": number})
+	c.Schemas["Replayed"] = object(schema.JSON{"count": number, "skipped": number})
 	c.Schemas["TestSent"] = object(schema.JSON{"deliveryId": uuid, "eventId": text})
 	c.Schemas["Empty"] = schema.JSON{"type": "object", "additionalProperties": false}
 }

@@ -226,8 +226,8 @@ func (d databaseDeliveries) Redeliver(ctx context.Context, webhook, id string) (
 }
 
 // Replay implements delivery.Log.
-func (d databaseDeliveries) Replay(ctx context.Context, query delivery.Query) (int64, error) {
-	return with(ctx, d.database, func(site *postgres.Store) (int64, error) { return site.Deliveries().Replay(ctx, query) })
+func (d databaseDeliveries) Replay(ctx context.Context, query delivery.Query) (delivery.Replayed, error) {
+	return with(ctx, d.database, func(site *postgres.Store) (delivery.Replayed, error) { return site.Deliveries().Replay(ctx, query) })
 }
 
 // Recent implements delivery.Log.

@@ -47,6 +47,6 @@ func (pausedDeliveries) Redeliver(context.Context, string, string) (delivery.Del
 }
 
 // Replay implements delivery.Log.
-func (pausedDeliveries) Replay(context.Context, delivery.Query) (int64, error) {
-	return 0, store.ErrMoving
+func (pausedDeliveries) Replay(context.Context, delivery.Query) (delivery.Replayed, error) {
+	return delivery.Replayed{}, store.ErrMoving
 }

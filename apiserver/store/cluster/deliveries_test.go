@@ -209,8 +209,8 @@ func TestDeliveries(t *testing.T) {
 		return n
 	})
 	until(t, "left", []string{}, func() []string { return objectsLeft(t, namespace) })
-	if n, err := log.Replay(t.Context(), delivery.Query{Webhook: "b", From: accepted[2].Accepted}); err != nil || n != 1 {
-		t.Errorf("replay of b: %d, error %v", n, err)
+	if n, err := log.Replay(t.Context(), delivery.Query{Webhook: "b", From: accepted[2].Accepted}); err != nil || n != (delivery.Replayed{Count: 1}) {
+		t.Errorf("replay of b: %+v, error %v", n, err)
 	}
 	until(t, "left", []string{}, func() []string { return objectsLeft(t, namespace) })
 	if _, total, err := log.Deliveries(t.Context(), delivery.Query{Webhook: "a", Count: 10}); err != nil || total != 3 {

@@ -385,11 +385,11 @@ func TestDeliverySchedule(t *testing.T) {
 	mu.Lock()
 	up = true
 	mu.Unlock()
-	if n, err := log.Replay(t.Context(), delivery.Query{Webhook: "a", Statuses: []delivery.Status{delivery.Undelivered}}); n != 0 || err != nil {
-		t.Errorf("replay of others: %d, error %v", n, err)
+	if n, err := log.Replay(t.Context(), delivery.Query{Webhook: "a", Statuses: []delivery.Status{delivery.Undelivered}}); n != (delivery.Replayed{}) || err != nil {
+		t.Errorf("replay of others: %+v, error %v", n, err)
 	}
-	if n, err := log.Replay(t.Context(), delivery.Query{Webhook: "a", Statuses: []delivery.Status{delivery.Failed}}); n != 1 || err != nil {
-		t.Errorf("replay: %d, error %v", n, err)
+	if n, err := log.Replay(t.Context(), delivery.Query{Webhook: "a", Statuses: []delivery.Status{delivery.Failed}}); n != (delivery.Replayed{Count: 1}) || err != nil {
+		t.Errorf("replay: %+v, error %v", n, err)
 	}
 	until(t, "left", []string{}, func() []string { return objectsLeft(t, namespace) })
 	if got := seen(); len(got) != len(want)+1 || !strings.HasPrefix(got[len(want)], "0 at") {

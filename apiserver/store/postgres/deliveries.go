@@ -134,7 +134,7 @@ func (s deliveryLog) Redeliver(ctx context.Context, webhook, id string) (deliver
 		return delivery.Delivery{}, err
 	}
 	if len(found.Event.Envelope) == 0 {
-		return delivery.Delivery{}, fmt.Errorf("repeat delivery %s: the log of webhook %s no longer has the content of the event: %w", id, webhook, store.ErrNotFound)
+		return delivery.Delivery{}, fmt.Errorf("repeat delivery %s to webhook %s: %w", id, webhook, delivery.ErrContentGone)
 	}
 	if _, err := s.revive(ctx, webhook, []string{id}); err != nil {
 		return delivery.Delivery{}, err
@@ -142,19 +142,19 @@ func (s deliveryLog) Redeliver(ctx context.Context, webhook, id string) (deliver
 	return s.Delivery(ctx, webhook, id)
 }
 
-// replayBatch is the number of deliveries that one transaction makes pending.
+// replayBatch is the maximum number of deliveries that one transaction makes pending.
 const replayBatch = 1000
 
 // Replay implements delivery.Log. It handles one status after the other, and makes the deliveries
 // with that status pending in batches, oldest first. It skips deliveries that are pending, and those
 // whose envelope the log no longer has. After an error, the deliveries that it has made pending
 // remain pending.
-func (s deliveryLog) Replay(ctx context.Context, query delivery.Query) (int64, error) {
+func (s deliveryLog) Replay(ctx context.Context, query delivery.Query) (delivery.Replayed, error) {
 	statuses := query.Statuses
 	if len(statuses) == 0 {
 		statuses = allStatuses
 	}
-	var revived int64
+	var replayed delivery.Replayed
 	for _, status := range statuses {
 		if status == delivery.Pending {
 			continue
@@ -162,42 +162,49 @@ func (s deliveryLog) Replay(ctx context.Context, query delivery.Query) (int64, e
 		from, to := acceptedWithin(query)
 		for seq, more := int64(-1), true; more; {
 			var ids []string
+			var gone int
 			var err error
-			if ids, from, seq, err = s.nextDeliveries(ctx, query.Webhook, status, from, to, seq); err != nil {
-				return revived, err
+			if ids, gone, from, seq, err = s.nextDeliveries(ctx, query.Webhook, status, from, to, seq); err != nil {
+				return replayed, err
 			}
 			n, err := s.revive(ctx, query.Webhook, ids)
 			if err != nil {
-				return revived, err
+				return replayed, err
 			}
-			revived += n
-			more = len(ids) == replayBatch
+			replayed.Count += n
+			replayed.Skipped += int64(gone)
+			more = len(ids)+gone == replayBatch
 		}
 	}
-	return revived, nil
+	return replayed, nil
 }
 
-// nextDeliveries returns a batch of ids of deliveries that come after the time from and the sequence
-// after, and before the time to, in the order of time and sequence. It skips deliveries without an
-// envelope. at and seq are the time and the sequence of the last delivery of the batch, or from and
-// after if there is none.
-func (s deliveryLog) nextDeliveries(ctx context.Context, webhook string, status delivery.Status, from, to, after int64) (ids []string, at, seq int64, err error) {
+// nextDeliveries reads a batch of deliveries that come after the time from and the sequence after, and
+// before the time to, in the order of time and sequence. ids are those of the deliveries with an envelope,
+// and gone is the number of deliveries without one. at and seq are the time and the sequence of the last
+// delivery of the batch, or from and after if there is none.
+func (s deliveryLog) nextDeliveries(ctx context.Context, webhook string, status delivery.Status, from, to, after int64) (ids []string, gone int, at, seq int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	const find = `SELECT d.id::text, d.at, d.seq FROM delivery d WHERE d.site = $1 AND d.webhook = $2 AND d.status = $3 AND (d.at, d.seq) > ($4, $5) AND d.at < $6
-		AND (SELECT octet_length(e.envelope) > 0 FROM event e WHERE e.site = $1 AND e.seq = d.seq)
+	const find = `SELECT d.id::text, d.at, d.seq, COALESCE((SELECT octet_length(e.envelope) > 0 FROM event e WHERE e.site = $1 AND e.seq = d.seq), false)
+		FROM delivery d WHERE d.site = $1 AND d.webhook = $2 AND d.status = $3 AND (d.at, d.seq) > ($4, $5) AND d.at < $6
 		ORDER BY d.at, d.seq LIMIT $7`
 	rows, err := s.pool.Query(ctx, find, s.site, webhook, outbox.StatusNumber(status), from, after, to, replayBatch)
 	if err != nil {
-		return nil, 0, 0, storeError("find deliveries", err)
+		return nil, 0, 0, 0, storeError("find deliveries", err)
 	}
 	at, seq = from, after
 	var id string
-	_, err = pgx.ForEachRow(rows, []any{&id, &at, &seq}, func() error {
-		ids = append(ids, id)
+	var complete bool
+	_, err = pgx.ForEachRow(rows, []any{&id, &at, &seq, &complete}, func() error {
+		if complete {
+			ids = append(ids, id)
+		} else {
+			gone++
+		}
 		return nil
 	})
-	return ids, at, seq, storeError("find deliveries", err)
+	return ids, gone, at, seq, storeError("find deliveries", err)
 }
 
 // revive makes deliveries of a webhook pending, with an attempt that is due now. It returns how

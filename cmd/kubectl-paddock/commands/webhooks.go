@@ -218,8 +218,9 @@ func (a *app) webhookRedeliverCommand() *cobra.Command {
 func (a *app) webhookReplayCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "replay SITE WEBHOOK --from TIME", Short: "Send the deliveries of a range of time again",
-		Long: `Sends again the deliveries to a webhook that were accepted at or after --from and before --to. The token needs the
-right to create webhooks/deliveries of the group paddock.health.`,
+		Long: `Sends again the deliveries to a webhook that were accepted at or after --from and before --to. Deliveries whose content
+the site no longer stores are skipped. The token needs the right to create webhooks/deliveries of the group
+paddock.health.`,
 		Example: "  kubectl paddock webhooks replay demo partner -n demo --as-service-account editor --from 2031-03-01T00:00:00Z",
 		Args:    arguments("SITE", "WEBHOOK"), ValidArgsFunction: a.completeWebhooks,
 	}
@@ -262,12 +263,16 @@ right to create webhooks/deliveries of the group paddock.health.`,
 			return err
 		}
 		var replayed struct {
-			Count int64 `json:"count"`
+			Count   int64 `json:"count"`
+			Skipped int64 `json:"skipped"`
 		}
 		if err := opened.api.AHDS(command.Context(), http.MethodPost, "webhook/"+webhookID(opened.object, args[1])+"/replay", nil, request, &replayed); err != nil {
 			return err
 		}
-		return p.Print(replayed, output.Table{Columns: []string{"Deliveries sent again"}, Rows: []output.Row{{Cells: []string{strconv.FormatInt(replayed.Count, 10)}}}})
+		return p.Print(replayed, output.Table{
+			Columns: []string{"Deliveries sent again", "Skipped"},
+			Rows:    []output.Row{{Cells: []string{strconv.FormatInt(replayed.Count, 10), strconv.FormatInt(replayed.Skipped, 10)}}},
+		})
 	}
 	return command
 }

@@ -80,6 +80,11 @@ func (q *queue) due(ctx context.Context, e *entry) (*recordsv1.WebhookDelivery, 
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if logged := e.hook.ring.find(e.name); logged != nil {
+		// An earlier process may have ended after it had logged a success and before it removed the
+		// WebhookDelivery, which then lacks the last attempts.
+		obj.Spec.Attempts = mergeAttempts(obj.Spec.Attempts, logged.Attempts)
+	}
 	next := objects.FromMicro(obj.Spec.NextAttempt)
 	switch {
 	case err != nil || obj.Spec.Status != recordsv1.DeliveryPending || obj.Spec.SiteKey != e.hook.id.key:
@@ -130,6 +135,7 @@ func (q *queue) settle(ctx context.Context, e *entry, obj *recordsv1.WebhookDeli
 	case obj.ResourceVersion != "": // obj was read, or created by handOnRecord
 		q.store(ctx, e, obj)
 	case meta == nil: // the WebhookDelivery exists in an unknown state, or was erased
+		q.keepAttempts(ctx, obj)
 		q.stored(e, obj, "", errUnknownState)
 	case fresh:
 		q.stored(e, obj, meta.ResourceVersion, nil)
@@ -147,8 +153,8 @@ func (q *queue) isClaimed(e *entry) bool {
 	return e.claim != nil
 }
 
-// store writes the result of an attempt that did not succeed to the WebhookDelivery. It retries
-// until ctx ends.
+// store writes the result of an attempt that did not succeed to the WebhookDelivery. If another writer has
+// changed the WebhookDelivery, store adds the attempt only. It retries until ctx ends.
 func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDelivery) {
 	patch, err := changePatch(obj)
 	var meta metav1.ObjectMeta
@@ -161,7 +167,41 @@ func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDeliv
 		q.sleep(ctx, retryDelay)
 		err = nil
 	}
+	if apierrors.IsConflict(err) {
+		q.keepAttempts(ctx, obj)
+	}
 	q.stored(e, obj, meta.ResourceVersion, err)
+}
+
+// keepAttempts adds the attempts of obj to its WebhookDelivery, which another writer has changed since obj
+// was read, for example to repeat the delivery. The status and the schedule stay as that writer has set
+// them. It retries until ctx ends.
+func (q *queue) keepAttempts(ctx context.Context, obj *recordsv1.WebhookDelivery) {
+	for ctx.Err() == nil {
+		err := q.addAttempts(ctx, obj)
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			return
+		case !apierrors.IsConflict(err):
+			slog.WarnContext(ctx, "cannot add attempts to a delivery; the server will retry", "namespace", q.namespace, "webhook", obj.Spec.Webhook, "delivery", obj.Name, "error", err)
+			q.sleep(ctx, retryDelay)
+		}
+	}
+}
+
+// addAttempts adds the attempts of obj to the current state of its WebhookDelivery. Errors are those of the
+// API server.
+func (q *queue) addAttempts(ctx context.Context, obj *recordsv1.WebhookDelivery) error {
+	var current recordsv1.WebhookDelivery
+	if err := q.client.Get(ctx, objects.Delivery, q.namespace, obj.Name, &current); err != nil || current.Spec.SiteKey != obj.Spec.SiteKey {
+		return err
+	}
+	current.Spec.Attempts = mergeAttempts(current.Spec.Attempts, obj.Spec.Attempts)
+	patch, err := changePatch(&current)
+	if err == nil {
+		_, err = q.client.MergePatch(ctx, objects.Delivery, q.namespace, obj.Name, patch)
+	}
+	return err
 }
 
 // stored updates an entry after the result of an attempt was stored, or, with an err, could not be

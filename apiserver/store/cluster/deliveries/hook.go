@@ -153,7 +153,8 @@ func (q *queue) keepLog(ctx context.Context, h *hook, done []*finished, failed e
 }
 
 // finish deletes the WebhookDelivery, if there is one, of a successful delivery that is in the log. If
-// the delivery was made pending again in the meantime, the WebhookDelivery stays and is sent again.
+// the delivery was made pending again in the meantime, the WebhookDelivery stays, gets the attempts, and is
+// sent again.
 func (q *queue) finish(ctx context.Context, f *finished) {
 	e := f.entry
 	e.creation.Lock()
@@ -172,6 +173,9 @@ func (q *queue) finish(ctx context.Context, f *finished) {
 			err = q.delete(ctx, meta)
 		}
 		if err == nil || apierrors.IsConflict(err) || errors.Is(err, errUnknownState) {
+			if err != nil {
+				q.keepAttempts(ctx, f.object)
+			}
 			q.finished(e, err == nil)
 			return
 		}

@@ -204,7 +204,7 @@ func (l *log) Delivery(ctx context.Context, webhook, id string) (delivery.Delive
 }
 
 // Redeliver implements delivery.Log. It creates a new WebhookDelivery for a successful delivery in
-// the log. It returns store.ErrNotFound if the log has dropped the envelope of the event.
+// the log. It returns delivery.ErrContentGone if the log has dropped the envelope of the event.
 func (l *log) Redeliver(ctx context.Context, webhook, id string) (delivery.Delivery, error) {
 	for range maxConflicts {
 		obj, err := l.object(ctx, webhook, id)
@@ -237,7 +237,7 @@ func (l *log) reschedule(ctx context.Context, obj *recordsv1.WebhookDelivery) er
 }
 
 // restore creates a pending WebhookDelivery for a successful delivery in the log. Errors:
-// store.ErrNotFound, and those of the API server.
+// store.ErrNotFound, delivery.ErrContentGone, and those of the API server.
 func (l *log) restore(ctx context.Context, webhook, id string) (*recordsv1.WebhookDelivery, error) {
 	r, err := readRing(ctx, l.client, l.namespace, l.key, webhook)
 	if err != nil {
@@ -248,7 +248,7 @@ func (l *log) restore(ctx context.Context, webhook, id string) (*recordsv1.Webho
 		return nil, store.ErrNotFound
 	}
 	if done.Text == "" {
-		return nil, fmt.Errorf("repeat delivery %s: the log of webhook %s no longer has the content of the event: %w", id, webhook, store.ErrNotFound)
+		return nil, fmt.Errorf("repeat delivery %s to webhook %s: %w", id, webhook, delivery.ErrContentGone)
 	}
 	spec := done.WebhookDeliverySpec
 	spec.Envelope = objects.Compress([]byte(done.Text), nil)
@@ -285,27 +285,28 @@ func changePatch(obj *recordsv1.WebhookDelivery) ([]byte, error) {
 }
 
 // Replay implements delivery.Log.
-func (l *log) Replay(ctx context.Context, query delivery.Query) (int64, error) {
+func (l *log) Replay(ctx context.Context, query delivery.Query) (delivery.Replayed, error) {
 	matches, err := l.matches(ctx, query)
 	if err != nil {
-		return 0, err
+		return delivery.Replayed{}, err
 	}
-	var repeated int64
+	var replayed delivery.Replayed
 	// An ordered webhook must get the oldest delivery first.
 	for _, c := range slices.Backward(matches) {
 		if c.status == recordsv1.DeliveryPending {
 			continue
 		}
 		_, err := l.Redeliver(ctx, query.Webhook, c.id)
-		if errors.Is(err, store.ErrNotFound) {
-			continue
+		switch {
+		case err == nil:
+			replayed.Count++
+		case errors.Is(err, delivery.ErrContentGone):
+			replayed.Skipped++
+		case !errors.Is(err, store.ErrNotFound): // ErrNotFound: the log has dropped it since it was listed
+			return replayed, err
 		}
-		if err != nil {
-			return repeated, err
-		}
-		repeated++
 	}
-	return repeated, nil
+	return replayed, nil
 }
 
 // Recent implements delivery.Log. Of successful deliveries, it counts only those that are still in the

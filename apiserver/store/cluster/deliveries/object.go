@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -101,6 +102,22 @@ func addAttempt(spec *recordsv1.WebhookDeliverySpec, a delivery.Attempt) {
 	})
 	spec.Attempts = spec.Attempts[max(0, len(spec.Attempts)-maxAttempts):]
 	spec.Scheduled++
+}
+
+// mergeAttempts returns the attempts of a delivery that are in a or in b, each once, the oldest first. It
+// drops the oldest attempts beyond maxAttempts. Attempts with the same time are the same attempt, because
+// the attempts of a delivery do not overlap. Objects store times in microseconds.
+func mergeAttempts(a, b []recordsv1.DeliveryAttempt) []recordsv1.DeliveryAttempt {
+	merged := slices.Clone(a)
+	for _, attempt := range b {
+		if !slices.ContainsFunc(a, func(known recordsv1.DeliveryAttempt) bool { return known.At.UnixMicro() == attempt.At.UnixMicro() }) {
+			merged = append(merged, attempt)
+		}
+	}
+	if len(merged) > len(a) {
+		slices.SortStableFunc(merged, func(a, b recordsv1.DeliveryAttempt) int { return a.At.Compare(b.At.Time) })
+	}
+	return merged[max(0, len(merged)-maxAttempts):]
 }
 
 // reschedule makes a delivery pending, with a new schedule whose first attempt is due now.

@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,8 +19,8 @@ const (
 	// maxDelivered is the maximum number of successful deliveries in the log of a webhook. At the
 	// limit the oldest deliveries are dropped.
 	maxDelivered = 200
-	// maxDeliveredBytes is the maximum size of these deliveries as JSON, in bytes. At the limit the
-	// envelopes and responses of the oldest deliveries are dropped.
+	// maxDeliveredBytes is the maximum size of these deliveries as JSON (encode), in bytes, before
+	// compression. At the limit the envelopes and responses of the oldest deliveries are dropped.
 	maxDeliveredBytes = 512 << 10
 )
 
@@ -122,9 +123,12 @@ type healthSummary struct {
 	FailingSince *metav1.MicroTime `json:"failingSince,omitempty"`
 }
 
-// add adds a successful delivery. It replaces an earlier entry of the same delivery, and drops the
-// oldest deliveries beyond maxDelivered.
+// add adds a successful delivery. It replaces an earlier entry of the same delivery, of which it keeps the
+// attempts, and drops the oldest deliveries beyond maxDelivered.
 func (r *ring) add(d delivered) {
+	if earlier := r.find(d.id()); earlier != nil {
+		d.Attempts = mergeAttempts(d.Attempts, earlier.Attempts)
+	}
 	r.done = slices.DeleteFunc(r.done, func(old delivered) bool { return old.id() == d.id() })
 	r.done = append(r.done, d)
 	r.done = slices.Delete(r.done, 0, max(0, len(r.done)-maxDelivered))
@@ -143,32 +147,41 @@ func (r *ring) find(id string) *delivered {
 // pack returns the deliveries as JSON. It first drops the envelopes and responses of the oldest
 // deliveries, until the rest is within maxDeliveredBytes or no envelope is left.
 func (r *ring) pack() ([]byte, error) {
-	sizes, total := make([]int, len(r.done)), 0
+	texts, total := make([][]byte, len(r.done)), len("[]")
 	for i := range r.done {
-		text, err := json.Marshal(&r.done[i])
-		if err != nil {
+		var err error
+		if texts[i], err = encode(&r.done[i]); err != nil {
 			return nil, fmt.Errorf("encode delivery %s: %w", r.done[i].id(), err)
 		}
-		sizes[i] = len(text) + 1
-		total += sizes[i]
+		total += len(texts[i]) + len(",")
 	}
 	for i := 0; i < len(r.done) && total > maxDeliveredBytes; i++ {
-		total -= r.done[i].strip()
+		total -= len(texts[i])
+		r.done[i].strip()
+		var err error
+		if texts[i], err = encode(&r.done[i]); err != nil {
+			return nil, fmt.Errorf("encode delivery %s: %w", r.done[i].id(), err)
+		}
+		total += len(texts[i])
 	}
-	text, err := json.Marshal(r.done)
-	if err != nil {
-		return nil, fmt.Errorf("encode the deliveries of a delivery log: %w", err)
-	}
-	return text, nil
+	return slices.Concat([]byte("["), bytes.Join(texts, []byte(",")), []byte("]")), nil
 }
 
-// strip removes the envelope and the responses. It returns their approximate size in bytes.
-func (d *delivered) strip() int {
-	bytes := len(d.Text)
+// encode returns the JSON of a value. Unlike json.Marshal, it does not replace each of the
+// characters <, > and & by an escape of six bytes.
+func encode(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
+// strip removes the envelope and the responses.
+func (d *delivered) strip() {
 	d.Text = ""
+	d.Attempts = slices.Clone(d.Attempts) // other rings and WebhookDeliveries may share the attempts
 	for i := range d.Attempts {
-		bytes += len(d.Attempts[i].Response)
 		d.Attempts[i].Response = nil
 	}
-	return bytes
 }

@@ -134,7 +134,7 @@ func TestArchivedWithoutEnvelope(t *testing.T) {
 	g.Expect(queue.NewArchive(d.pool, s.Number()).RestoreEnded(t.Context(), ended)).To(Succeed())
 
 	_, err := s.Deliveries().Redeliver(t.Context(), "a", ended[0].ID)
-	g.Expect(err).To(MatchError(store.ErrNotFound))
-	g.Expect(s.Deliveries().Replay(t.Context(), delivery.Query{Webhook: "a"})).To(BeEquivalentTo(1))
+	g.Expect(err).To(MatchError(delivery.ErrContentGone))
+	g.Expect(s.Deliveries().Replay(t.Context(), delivery.Query{Webhook: "a"})).To(Equal(delivery.Replayed{Count: 1, Skipped: 1}))
 	g.Expect(counts(t, s, "a")).To(Equal(map[delivery.Status]int{delivery.Failed: 1, delivery.Pending: 1}))
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { after, afterEach, before, test } from 'node:test';
 import { prepare, resource, slot } from './clinic.mjs';
-import { api, base, closeRest, eventually, firstPage, home, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
+import { api, base, closeRest, eventually, firstPage, home, keeping, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
 
 before(async () => {
   await start();
@@ -424,6 +424,30 @@ test('an expired token is refused, and one that ends asks to sign in again', asy
   window.check({ refused: [401] });
   await window.close();
 });
+
+test('after signing out, the Back button shows nothing', () => keeping(async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/search/Patient#name=rex');
+  const { page } = window;
+  await page.getByRole('link', { name: 'Rex Moore' }).click();
+  await page.getByRole('heading', { name: 'Rex Moore', level: 1 }).waitFor();
+  await page.evaluate(() => sessionStorage.setItem('paddock-console-sign-in', 'a sign-in that was not finished'));
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.waitForURL(home);
+  await page.getByLabel('Token').waitFor();
+  await window.noStorage();
+  const signedOut = window.requests.length;
+  for (const url of [`${home}/record/Patient/rex`, `${home}/search/Patient#name=rex`]) {
+    await page.evaluate(() => history.back());
+    await page.waitForURL(url);
+    await page.getByLabel('Token').waitFor();
+    assert.equal(await page.getByRole('navigation', { name: 'Pages', exact: true }).count(), 0);
+    assert.equal(await page.getByText('Rex').count(), 0);
+  }
+  assert.deepEqual(window.requests.slice(signedOut).filter(({ headers }) => headers.authorization), [], 'requests with a token');
+  window.check();
+  await window.close();
+}));
 
 test('a slow server and a lost connection are said', async () => {
   const window = await open();

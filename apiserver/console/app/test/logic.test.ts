@@ -1,9 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ageOf } from '../src/fhir/age';
 import { addDays, clock, dayIn, mondayOf, startOf } from '../src/dates';
 import { diff } from '../src/diff';
 import { csv } from '../src/csv';
 import { placeOf } from '../src/place';
+import { Client } from '../src/api/client';
 import { errorOf } from '../src/api/errors';
 import { expiryOf, renewalIn } from '../src/api/expiry';
 import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
@@ -108,6 +109,25 @@ describe('errorOf', () => {
       status: 409, code: 'slot_conflict', message: 'Taken.', conflictingSlotId: 'x', page: undefined,
     }));
   it('reads what is no JSON', () => expect(errorOf(502, 'Bad Gateway', '<html>')).toMatchObject({ message: 'The server answered 502 Bad Gateway.' }));
+});
+
+describe('Client', () => {
+  afterEach(() => vi.unstubAllGlobals());
+  it('sends a token until the session ends', async () => {
+    const sent: (string | null)[] = [];
+    vi.stubGlobal('fetch', async (_: string, { headers }: { headers: Headers }) => {
+      sent.push(headers.get('Authorization'));
+      return new Response('{}');
+    });
+    const client = new Client('oak');
+    client.use('secret');
+    client.holds.set('slot', 'hold');
+    await client.fhir('/metadata');
+    client.forget();
+    await client.fhir('/metadata');
+    expect(sent).toEqual(['Bearer secret', null]);
+    expect(client.holds.size).toBe(0);
+  });
 });
 
 describe('expiryOf', () => {

@@ -224,6 +224,7 @@ test('two browsers cannot book the same time', async () => {
   const choose = (window, id) => window.page.locator(`[data-slot="${id}"]`).click();
   await choose(ann, slot.first);
   await ann.page.getByText('in America/New_York').waitFor();
+  for (const name of ['Dr. Ben Ortiz', 'Room 1']) await ann.page.getByRole('dialog').getByText(name, { exact: true }).waitFor();
   await choose(ben, slot.overlapping);
   await ann.page.getByRole('button', { name: 'Hold' }).click();
   await ann.page.getByText('The slot is held').waitFor();

@@ -8,7 +8,7 @@ import { Client } from '../src/api/client';
 import { errorOf } from '../src/api/errors';
 import { expiryOf, renewalIn } from '../src/api/expiry';
 import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
-import { byDay, stateOf, type Slot } from '../src/pages/slots';
+import { byDay, namesOf, stateOf, type Slot } from '../src/pages/slots';
 import { summaryOf, type Delivery } from '../src/pages/webhooks';
 import { stateOfCondition } from '../src/pages/conditions';
 import { met, minutes, percentile, requestsBy, size, type Requests } from '../src/pages/usage';
@@ -111,8 +111,9 @@ describe('errorOf', () => {
   it('reads what is no JSON', () => expect(errorOf(502, 'Bad Gateway', '<html>')).toMatchObject({ message: 'The server answered 502 Bad Gateway.' }));
 });
 
+afterEach(() => vi.unstubAllGlobals());
+
 describe('Client', () => {
-  afterEach(() => vi.unstubAllGlobals());
   it('sends a token until the session ends', async () => {
     const sent: (string | null)[] = [];
     vi.stubGlobal('fetch', async (_: string, { headers }: { headers: Headers }) => {
@@ -190,6 +191,30 @@ describe('slots', () => {
       ['2026-03-01', ['2026-03-01T22:30:00Z']],
       ['2026-03-02', ['2026-03-01T23:30:00Z', '2026-03-02T00:45:00+01:00']],
     ]);
+  });
+  it('have the names of records with their UUIDs as ids, else as identifiers', async () => {
+    const [a, b, c] = ['a', 'b', 'c'].map((letter) => `0198c4f2-7d1e-7c3a-9b5f-00000000000${letter}`);
+    const uri = (uuid: string) => ({ system: 'urn:ietf:rfc:3986', value: `urn:uuid:${uuid}` });
+    const records = [
+      { resourceType: 'Practitioner', id: a, name: [{ text: 'Ann' }] },
+      { resourceType: 'Practitioner', id: 'ben', name: [{ text: 'Ben' }], identifier: [{ system: 'tel', value: '1' }, uri(a!), uri(b!)] },
+    ];
+    const asked: string[] = [];
+    /** searched returns what a search of Practitioner finds, and nothing for the other types. */
+    const searched = (url: URL) => {
+      if (url.pathname !== '/Practitioner') return { response: { status: '404 Not Found' } };
+      const [[parameter, values]] = [...url.searchParams] as [[string, string]];
+      asked.push(`${parameter}=${values}`);
+      const keysOf = (r: (typeof records)[number]) => (parameter === '_id' ? [r.id] : (r.identifier ?? []).map((i) => `${i.system}|${i.value}`));
+      const found = records.filter((r) => values.split(',').some((value) => keysOf(r).includes(value)));
+      return { response: { status: '200 OK' }, resource: { entry: found.map((resource) => ({ resource })) } };
+    };
+    vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
+      const urls: string[] = JSON.parse(body).entry.map((e: { request: { url: string } }) => e.request.url);
+      return new Response(JSON.stringify({ entry: urls.map((url) => searched(new URL(url, 'https://h/'))) }));
+    });
+    expect([...(await namesOf(new Client('oak'), [a!, b!, c!]))]).toEqual([[a, 'Ann'], [b, 'Ben']]);
+    expect(asked).toEqual([`_id=${a},${b},${c}`, `identifier=urn:ietf:rfc:3986|urn:uuid:${b},urn:ietf:rfc:3986|urn:uuid:${c}`]);
   });
 });
 

@@ -8,6 +8,11 @@ export function instant(value: string | number | undefined, zone?: string): stri
   return at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long', timeZone: zone });
 }
 
+/** dateTime shows a dateTime of FHIR. One without a time is a year, a month or a day in any zone, and is shown as it is. */
+export function dateTime(value: string, zone: string): string {
+  return value.includes('T') ? instant(value, zone) : value;
+}
+
 /** clock shows the time of day in a zone, such as 09:30. */
 export function clock(value: string | number | Date, zone: string): string {
   return new Date(value).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: zone });

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ageOf } from '../src/fhir/age';
-import { addDays, clock, dayIn, mondayOf, startOf } from '../src/dates';
+import { addDays, clock, dateTime, dayIn, mondayOf, startOf } from '../src/dates';
 import { diff } from '../src/diff';
 import { csv } from '../src/csv';
 import { placeOf } from '../src/place';
@@ -13,7 +13,7 @@ import { summaryOf, type Delivery } from '../src/pages/webhooks';
 import { stateOfCondition } from '../src/pages/conditions';
 import { met, minutes, percentile, requestsBy, size, type Requests } from '../src/pages/usage';
 import { readMetadata } from '../src/metadata';
-import { animalOf, ownersOf, titleOf } from '../src/fhir/display';
+import { animalOf, contacts, ownersOf, titleOf } from '../src/fhir/display';
 
 describe('diff', () => {
   it.each([
@@ -53,7 +53,19 @@ describe('ageOf', () => {
     ['soon', ''],
     [undefined, ''],
   ])('of %s', (birth, want) => expect(ageOf(birth, now)).toBe(want));
-  it('ends with the death', () => expect(ageOf('2010-01-01', now, '2015-06-01')).toBe('5 years'));
+  it.each([
+    ['2010-01-01', '2015-06-01', '5 years'],
+    ['2024-03-03', '2024-05-03', '2 months'],
+    ['2024-03-03', '2024-05-03T23:30:00-11:00', '2 months'],
+    ['2024-03-03', '2024-05', 'about 2 months'],
+    ['2010-05-01', '2024', 'about 14 years'],
+    ['2010', '2024-05-03', 'about 14 years'],
+    ['2024-06', '2024-05', ''],
+    ['2010-01-01', 'unknown', '16 years'],
+  ])('of %s ends with the death %s', (birth, death, want) => {
+    vi.stubEnv('TZ', 'America/New_York');
+    expect(ageOf(birth, now, death)).toBe(want);
+  });
 });
 
 describe('dates', () => {
@@ -77,6 +89,8 @@ describe('dates', () => {
     ['2026-04-05', 'America/Santiago', '2026-04-05T04:00:00.000Z'],
     ['2026-11-01', 'America/Havana', '2026-11-01T04:00:00.000Z'],
   ])('%s begins in %s', (day, zone, want) => expect(startOf(day, zone).toISOString()).toBe(want));
+  it.each(['2024', '2024-05', '2024-05-03'])('shows %s of FHIR, which is no moment, as it is', (value) => expect(dateTime(value, 'America/New_York')).toBe(value));
+  it('shows a dateTime of FHIR with a time in a zone', () => expect(dateTime('2024-05-03T02:00:00Z', 'America/New_York')).toMatch(/2.*2024.*10:00:00/));
   it('shows a moment by the clocks of a zone', () => {
     expect(clock('2026-03-01T20:00:00Z', 'Asia/Kathmandu')).toBe('01:45');
     expect(dayIn('2026-03-01T20:00:00Z', 'Asia/Kathmandu')).toBe('2026-03-02');
@@ -111,7 +125,10 @@ describe('errorOf', () => {
   it('reads what is no JSON', () => expect(errorOf(502, 'Bad Gateway', '<html>')).toMatchObject({ message: 'The server answered 502 Bad Gateway.' }));
 });
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.unstubAllEnvs();
+});
 
 describe('Client', () => {
   it('sends a token until the session ends', async () => {
@@ -162,6 +179,10 @@ describe('records', () => {
     expect(titleOf({ resourceType: 'Person', id: '1' })).toBe('Person/1');
   });
   it('are animals', () => expect(animalOf(rex)).toEqual({ species: 'Dog', breed: '', genderStatus: 'neutered' }));
+  it('have contacts', () => {
+    expect(contacts({ telecom: [{ system: 'phone', use: 'home' }, { value: '1', use: 'work' }, { value: 'a@b' }] })).toBe('1 (work), a@b');
+    expect(contacts({})).toBe('');
+  });
   it('have owners', () => expect(ownersOf(rex, [{ resourceType: 'RelatedPerson', patient: { reference: 'Patient/rex' }, name: [{ text: 'Mo' }] }])).toBe('Mo'));
   it('refer to others', () => expect(referencesOf(rex)).toEqual([{ path: 'generalPractitioner[0]', reference: 'Practitioner/ann', display: 'Ann' }]));
   it.each([

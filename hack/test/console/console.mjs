@@ -450,6 +450,20 @@ test('after signing out, the Back button shows nothing', () => keeping(async () 
   await window.close();
 }));
 
+test('addresses that lead nowhere are said', async () => {
+  const window = await open();
+  for (const path of ['/record/Patient', '/history/Patient', '/none']) {
+    await signIn(window, tokens.editor, path);
+    await window.page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+    await window.page.goto('about:blank');
+  }
+  await signIn(window, tokens.editor, '/week#week=2026-99-99');
+  await window.page.getByRole('heading', { name: /^Week of/, level: 1 }).waitFor();
+  await window.page.locator('[data-slot]').first().waitFor(); // of this week
+  window.check();
+  await window.close();
+});
+
 test('a slow server and a lost connection are said', async () => {
   const window = await open();
   await signIn(window, tokens.editor);

@@ -1,12 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ageOf } from '../src/fhir/age';
-import { addDays, clock, dateTime, dayIn, mondayOf, startOf } from '../src/dates';
+import { addDays, clock, dateTime, dayIn, isDay, mondayOf, startOf } from '../src/dates';
 import { diff } from '../src/diff';
 import { csv } from '../src/csv';
 import { placeOf } from '../src/place';
 import { Client } from '../src/api/client';
 import { errorOf } from '../src/api/errors';
 import { expiryOf, renewalIn } from '../src/api/expiry';
+import { exists } from '../src/pages';
 import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
 import { byDay, namesOf, stateOf, type Slot } from '../src/pages/slots';
 import { summaryOf, type Delivery } from '../src/pages/webhooks';
@@ -74,6 +75,17 @@ describe('dates', () => {
     ['2026-03-08', '2026-03-02'],
     ['2026-01-01', '2025-12-29'],
   ])('the Monday of %s', (day, want) => expect(mondayOf(day)).toBe(want));
+  it.each([
+    ['2026-02-28', true],
+    ['2028-02-29', true],
+    ['2026-02-29', false],
+    ['2026-99-99', false],
+    ['2026-3-1', false],
+    ['0000-01-01', false],
+    ['9999-12-31', false],
+    ['+012026-01-01', false],
+    ['', false],
+  ])('%s is a day: %s', (text, want) => expect(isDay(text)).toBe(want));
   it('adds days across months and leap days', () => expect(addDays('2028-02-28', 2)).toBe('2028-03-01'));
   it.each([
     ['2026-01-10', 'Europe/Vienna', '2026-01-09T23:00:00.000Z'],
@@ -109,6 +121,21 @@ describe('placeOf', () => {
     ['/site/oak/console/record/Patient/rex', { siteId: 'oak', base: '/site/oak/console', path: '/record/Patient/rex' }],
     ['/site/console/console/', { siteId: 'console', base: '/site/console/console', path: '/' }],
   ])('%s', (path, want) => expect(placeOf(path)).toEqual(want));
+});
+
+describe('exists', () => {
+  it.each([
+    ['', [], true],
+    ['search', [], true],
+    ['search', ['Patient'], true],
+    ['record', ['Patient', 'rex'], true],
+    ['record', ['Patient'], false],
+    ['record', ['Patient', ''], false],
+    ['history', [], false],
+    ['callback', [], true],
+    ['nothing', [], false],
+    ['toString', [], false],
+  ])('page %s with %j: %s', (section, rest, want) => expect(exists(section, rest)).toBe(want));
 });
 
 describe('errorOf', () => {

@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { ApiError } from '../api/errors';
-import { addDays, clock, dayIn, dayName, mondayOf, viewerZone } from '../dates';
+import { addDays, clock, dayIn, dayName, isDay, mondayOf, viewerZone } from '../dates';
 import { go } from '../router';
 import { useSite } from '../site';
 import { announce } from '../ui/announce';
@@ -22,7 +22,7 @@ export default function WeekPage({ route }: PageProps) {
   const ownZone = route.query.get('zone') === 'mine';
   const zone = ownZone ? viewerZone : metadata.zone;
   const asked = route.query.get('week') ?? '';
-  const monday = mondayOf(/^\d{4}-\d{2}-\d{2}$/.test(asked) ? asked : dayIn(Date.now(), zone));
+  const monday = mondayOf(isDay(asked) ? asked : dayIn(Date.now(), zone));
   const resource = route.query.get('resource') ?? '';
   const [creating, setCreating] = useState(false);
   const week = useLoad(() => loadWeek(client, monday, zone), [client, monday, zone]);

@@ -516,6 +516,71 @@ test('keys, zoom and print work', async () => {
   await window.close();
 });
 
+test('the focus returns to where people can go on by the keyboard', async () => {
+  const person = { resourceType: 'Person', id: 'kay', name: [{ family: 'Kay' }] };
+  await api('PUT', 'fhir/Person/kay', person);
+  await api('PUT', 'fhir/Person/kay', { ...person, gender: 'male' });
+  const window = await open();
+  const { page } = window;
+  const press = (element, key = 'Enter') => element.press(key);
+  const focused = (element, what) => eventually(() => element.evaluate((e) => e === document.activeElement), `the focus is at ${what}`);
+  const button = (name) => page.getByRole('button', { name, exact: true });
+
+  await signIn(window, tokens.editor, '/week');
+  const id = await page.locator('.slot.free').last().getAttribute('data-slot');
+  const own = page.locator(`[data-slot="${id}"]`);
+  for (const [name, done] of [['Hold for 5 minutes', 'The slot is held'], ['Release', 'The slot is free.']]) {
+    await press(own);
+    await press(button(name));
+    await page.getByText(done).waitFor();
+    await focused(own, 'the slot');
+  }
+  await page.goto('about:blank');
+
+  await signIn(window, tokens.editor, `/deliveries/${settings.webhook}`);
+  await press(button('Replay …'));
+  await page.getByLabel(/^Accepted at or after/).fill(new Date(Date.now() - 86_400_000).toISOString().slice(0, 16));
+  await press(page.getByRole('dialog').getByRole('button', { name: 'Replay', exact: true }));
+  await page.getByText('0 deliveries are sent again.').waitFor();
+  await focused(button('Replay …'), 'the button that opens the dialog');
+  await page.goto('about:blank');
+
+  await signIn(window, tokens.editor, '/record/Person/kay');
+  await press(button('Edit'));
+  const text = page.getByLabel('JSON of the next version');
+  await text.fill((await text.inputValue()).replace('"male"', '"other"'));
+  await press(button('Save'));
+  await page.getByText('Person, version 3').waitFor();
+  await focused(button('Edit'), 'the button that opens the editor');
+  await press(page.getByRole('link', { name: 'History' }));
+  await press(button('Restore version 1'));
+  await press(button('Restore the version'));
+  await page.getByText('Version 4', { exact: true }).waitFor();
+  await focused(button('Restore version 1'), 'the button of the version');
+  await page.goto('about:blank');
+
+  await signIn(window, tokens.editor, '/search');
+  const [type, value] = [page.getByLabel('Type'), page.getByLabel('Value')];
+  await page.getByLabel('Parameter').fill('_lastUpdated');
+  await value.fill('ge2020');
+  await press(value);
+  await page.getByText('20 records on this page').first().waitFor();
+  await focused(value, 'the field');
+  await press(button('Next'));
+  await page.getByRole('link', { name: 'Rex Moore' }).waitFor();
+  await focused(page.getByRole('region', { name: 'Results', exact: true }).locator('..'), 'the results');
+  await type.focus();
+  await press(type, 'ArrowDown');
+  await focused(type, 'the type');
+  assert.equal(new URL(page.url()).pathname, `/site/${site}/console/search/Patient`); // the choice waits for the form
+  await type.selectOption('Location');
+  await press(value);
+  await page.getByRole('link', { name: 'Room 1' }).waitFor();
+  await focused(value, 'the field');
+  window.check();
+  await window.close();
+});
+
 test('a request that openapi.json does not describe is found', async () => {
   const window = await open();
   await signIn(window, tokens.editor);

@@ -119,7 +119,8 @@ function Shell({ route, metadata, warned, onSignOut }: ShellProps) {
 
   useEffect(() => {
     document.title = `${pages.find((p) => p.section === section)?.title ?? 'Record'} · ${route.siteId} · Paddock`;
-    main.current?.focus({ preventScroll: true });
+    // The form of a search stays when it shows records of another type, so it keeps the focus.
+    if (!document.activeElement?.closest('[role="search"]')) main.current?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }, [route.path]);
 

@@ -146,7 +146,7 @@ function Log({ health, route, onSent }: { health: Health; route: URLSearchParams
             ) : (
               <ul class="plain deliveries">
                 {list.data.map((d: Delivery) => (
-                  <Item delivery={d} onRedeliver={() => send(`/delivery/${d.deliveryId}/redeliver`, 'The delivery is sent again.')} />
+                  <Item key={d.deliveryId} delivery={d} onRedeliver={() => send(`/delivery/${d.deliveryId}/redeliver`, 'The delivery is sent again.')} />
                 ))}
               </ul>
             )}

@@ -74,7 +74,7 @@ function Versions({ path, versions, onRestored }: { path: string; versions: Vers
         <h2 id="versions-title">Versions</h2>
         <ol class="timeline">
           {versions.map((version, i) => (
-            <li>
+            <li key={version.id}>
               <p>
                 <strong>Version {version.id}</strong> {verbs[version.method] ?? version.method} <span class="quiet">{instant(version.at, metadata.zone)}</span>
               </p>

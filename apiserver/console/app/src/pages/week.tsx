@@ -109,7 +109,7 @@ function Days({ week, monday, zone, resource, onChanged }: DaysProps) {
               {(days.get(day) ?? []).map((s) => {
                 const state = stateOf(s, Date.now());
                 return (
-                  <li>
+                  <li key={s.availabilitySlotId}>
                     <button class={`slot ${state}`} onClick={() => setChosen(s.availabilitySlotId)} data-slot={s.availabilitySlotId}>
                       <span class="time">
                         {clock(s.startAt, zone)}–{clock(s.endAt, zone)}
@@ -150,6 +150,7 @@ function SlotDialog({ slot, week, zone, onClose, onChanged }: SlotProps) {
   const state = stateOf(slot, Date.now());
   const token = state === 'held' ? client.holds.get(id) : undefined;
   const act = async (name: 'hold' | 'book' | 'release', done: string) => {
+    if (busy) return; // a disabled button would lose the focus
     setBusy(true);
     setError(undefined);
     const asked = { ...(token && { holdToken: token }), ...(name === 'hold' && { ttlSeconds: holdSeconds }) };
@@ -203,13 +204,13 @@ function SlotDialog({ slot, week, zone, onClose, onChanged }: SlotProps) {
       {error !== undefined && <Failure error={error} />}
       {error instanceof ApiError && error.conflictingSlotId && <Conflict id={error.conflictingSlotId} own={id} week={week} zone={zone} />}
       <div class="buttons">
-        <button class="primary" disabled={busy || !slot.isActive || slot.isBooked} onClick={() => act('book', 'The slot is booked.')}>
+        <button class="primary" disabled={!slot.isActive || slot.isBooked} onClick={() => act('book', 'The slot is booked.')}>
           Book
         </button>
-        <button disabled={busy || !slot.isActive || slot.isBooked} onClick={() => act('hold', `The slot is held for ${holdSeconds / 60} minutes.`)}>
+        <button disabled={!slot.isActive || slot.isBooked} onClick={() => act('hold', `The slot is held for ${holdSeconds / 60} minutes.`)}>
           Hold for {holdSeconds / 60} minutes
         </button>
-        <button disabled={busy || (state !== 'booked' && !token)} onClick={() => act('release', 'The slot is free.')}>
+        <button disabled={state !== 'booked' && !token} onClick={() => act('release', 'The slot is free.')}>
           Release
         </button>
       </div>

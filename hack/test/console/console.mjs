@@ -338,6 +338,40 @@ test('the deliveries of a time are sent again', async () => {
   await window.close();
 });
 
+test('many webhooks are on several pages, and all are counted', async () => {
+  const hooks = 'ahds/v1/webhook';
+  const more = Array.from({ length: 25 }, (_, i) => `0198c4f2-7d1e-7c3a-9b5f-00000000f1${10 + i}`);
+  for (const webhookId of more) await api('POST', hooks, { webhookId, eventType: 'user.created', webhookUrl: 'https://hooks.example.org/', isActive: false }, tokens.auditor);
+  await eventually(async () => (await api('GET', `${hooks}?pageSize=1`)).meta.total === 26, 'the list has all webhooks');
+  const window = await open();
+  await signIn(window, tokens.editor);
+  const { page } = window;
+  await page.getByRole('region', { name: 'Webhooks' }).getByText('26 webhooks; of the newest 25: 0 failing or disabled, 0 pending deliveries.').waitFor();
+  await page.getByRole('link', { name: 'See deliveries' }).click();
+  await page.getByText('Page 1 of 2, 26 webhooks').waitFor();
+  const rows = page.getByRole('region', { name: 'Webhooks' }).locator('tbody tr');
+  assert.equal(await rows.count(), 25);
+  await page.getByRole('button', { name: 'Older webhooks' }).press('Enter'); // which is disabled then
+  await page.getByText('Page 2 of 2').waitFor();
+  await eventually(() => page.evaluate(() => document.activeElement !== document.body && document.activeElement.textContent.includes('Page 2 of 2')), 'the focus is in the list');
+  assert.equal(await rows.count(), 1);
+  await rows.getByRole('link', { name: 'user.created' }).click();
+  await page.locator('[data-delivery]').first().waitFor();
+  await page.getByText('Page 2 of 2').waitFor();
+  await page.getByLabel('Status').selectOption('failed');
+  await page.getByText('0 deliveries').waitFor();
+  assert.equal(page.url(), `${home}/deliveries/${settings.webhook}#webhooks=1&status=failed`);
+  await page.goto('about:blank');
+  await signIn(window, tokens.editor, `/deliveries/${settings.webhook}`); // which is not among the newest
+  await page.locator('[data-delivery]').first().waitFor();
+  await page.getByText('Page 1 of 2').waitFor();
+  await window.accessible('many webhooks');
+  for (const id of more) await api('DELETE', `${hooks}/${id}`, undefined, tokens.auditor);
+  await eventually(async () => (await api('GET', `${hooks}?pageSize=1`)).meta.total === 1, 'the webhooks are deleted');
+  window.check();
+  await window.close();
+});
+
 test('the audit log is for auditors', async () => {
   const window = await open();
   await signIn(window, tokens.editor, '/audit');

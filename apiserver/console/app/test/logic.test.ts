@@ -10,7 +10,7 @@ import { expiryOf, renewalIn } from '../src/api/expiry';
 import { exists } from '../src/pages';
 import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
 import { byDay, namesOf, stateOf, type Slot } from '../src/pages/slots';
-import { summaryOf, type Delivery } from '../src/pages/webhooks';
+import { loadWebhooks, summaryOf, type Delivery } from '../src/pages/webhooks';
 import { stateOfCondition } from '../src/pages/conditions';
 import { met, minutes, percentile, requestsBy, size, type Requests } from '../src/pages/usage';
 import { readMetadata } from '../src/metadata';
@@ -275,6 +275,18 @@ describe('summaryOf', () => {
     ['a retry succeeded', [delivery(['2026-01-03', 'timeout'], ['2026-01-04', 'delivered'])], { lastSuccess: '2026-01-04' }],
     ['it never succeeded', [delivery(['2026-01-03', 'timeout'])], { failingSince: '2026-01-03' }],
   ])('says that %s', (_, deliveries, want) => expect(summaryOf(deliveries)).toEqual(want));
+});
+
+describe('loadWebhooks', () => {
+  it('reads a page, and how many webhooks there are in all', async () => {
+    const asked: string[] = [];
+    vi.stubGlobal('fetch', async (url: string) => {
+      asked.push(url.replace('/site/oak/ahds/v1', ''));
+      return new Response(JSON.stringify(url.includes('/delivery') ? { data: [], meta: { total: 3 } } : { data: [{ webhookId: 'a' }], meta: { total: 26, totalPages: 2 } }));
+    });
+    expect(await loadWebhooks(new Client('oak'), 1)).toEqual({ page: [{ hook: { webhookId: 'a' }, pending: 3 }], total: 26, pages: 2 });
+    expect(asked[0]).toBe('/webhook?pageSize=25&page=1&sortBy=createdAt&sortOrder=desc');
+  });
 });
 
 describe('readMetadata', () => {

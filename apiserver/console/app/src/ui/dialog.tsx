@@ -12,7 +12,7 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
   }, []);
   useEffect(() => {
     // A button that had the focus may be disabled or gone.
-    if (!ref.current!.contains(document.activeElement)) ref.current!.focus();
+    if (document.activeElement === document.body) ref.current!.focus();
   });
   const id = useId();
   return (

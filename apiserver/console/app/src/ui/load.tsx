@@ -1,7 +1,7 @@
 // Loading of data, with the states that every page has.
 
 import type { ComponentChildren } from 'preact';
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError } from '../api/errors';
 
 export interface Loaded<T> {
@@ -43,12 +43,12 @@ export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[]): Loa
   return { ...state, reload };
 }
 
-/** View shows the data, or that it is loading, or why there is none. If an element that had the focus is gone then, the view has it. */
+/** View shows the data, or that it is loading, or why there is none. It takes the focus of an element in it that is removed or disabled. */
 export function View<T>({ of, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }) {
   const ref = useRef<HTMLDivElement>(null);
   const hadFocus = ref.current?.contains(document.activeElement); // before the content changes
-  useLayoutEffect(() => {
-    if (hadFocus && !ref.current!.contains(document.activeElement)) ref.current!.focus();
+  useEffect(() => {
+    if (hadFocus && document.activeElement === document.body) ref.current!.focus();
   });
   const stale = of.loading && of.data !== undefined;
   return (

@@ -86,6 +86,12 @@ export class Window {
     assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.html} ${n.failureSummary}`).join(' | ')}`), [], `findings of axe: ${what}`);
   }
 
+  /** fits expects that the page is not wider than the window. */
+  async fits(what) {
+    const wide = await this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${what} is ${wide} pixels too wide`);
+  }
+
   /** picture takes screenshots, light and dark, if they were asked for. */
   async picture(name) {
     if (!settings.screenshots) return;

@@ -34,7 +34,7 @@ export async function prepare() {
   const put = (r, token) => api('PUT', `fhir/${r.resourceType}/${r.id}`, r, token);
   await put({ resourceType: 'Practitioner', id: 'ann', active: true, name: [{ prefix: ['Dr.'], given: ['Ann'], family: 'Lee' }] });
   await put({ resourceType: 'Practitioner', id: resource, active: true, name: [{ prefix: ['Dr.'], given: ['Ben'], family: 'Ortiz' }] });
-  await put({ resourceType: 'Location', id: location, status: 'active', name: 'Room 1' });
+  await put({ resourceType: 'Location', id: 'room-1', identifier: [{ system: 'urn:ietf:rfc:3986', value: `urn:uuid:${location}` }], status: 'active', name: 'Room 1' });
   await put(rex);
   await put({ ...rex, name: [{ given: ['Rex'], family: 'Moore' }], birthDate: '2020-05-14' });
   await put({ resourceType: 'RelatedPerson', id: 'mo', patient: { reference: 'Patient/rex' }, name: [{ given: ['Mo'], family: 'Moore' }], relationship: [{ text: 'Owner' }] });

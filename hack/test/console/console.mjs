@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { after, afterEach, before, test } from 'node:test';
 import { prepare, resource, slot } from './clinic.mjs';
-import { api, base, closeRest, eventually, firstPage, home, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
+import { api, base, closeRest, eventually, firstPage, home, keeping, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
 
 before(async () => {
   await start();
@@ -224,6 +224,7 @@ test('two browsers cannot book the same time', async () => {
   const choose = (window, id) => window.page.locator(`[data-slot="${id}"]`).click();
   await choose(ann, slot.first);
   await ann.page.getByText('in America/New_York').waitFor();
+  for (const name of ['Dr. Ben Ortiz', 'Room 1']) await ann.page.getByRole('dialog').getByText(name, { exact: true }).waitFor();
   await choose(ben, slot.overlapping);
   await ann.page.getByRole('button', { name: 'Hold' }).click();
   await ann.page.getByText('The slot is held').waitFor();
@@ -337,6 +338,40 @@ test('the deliveries of a time are sent again', async () => {
   await window.close();
 });
 
+test('many webhooks are on several pages, and all are counted', async () => {
+  const hooks = 'ahds/v1/webhook';
+  const more = Array.from({ length: 25 }, (_, i) => `0198c4f2-7d1e-7c3a-9b5f-00000000f1${10 + i}`);
+  for (const webhookId of more) await api('POST', hooks, { webhookId, eventType: 'user.created', webhookUrl: 'https://hooks.example.org/', isActive: false }, tokens.auditor);
+  await eventually(async () => (await api('GET', `${hooks}?pageSize=1`)).meta.total === 26, 'the list has all webhooks');
+  const window = await open();
+  await signIn(window, tokens.editor);
+  const { page } = window;
+  await page.getByRole('region', { name: 'Webhooks' }).getByText('26 webhooks; of the newest 25: 0 failing or disabled, 0 pending deliveries.').waitFor();
+  await page.getByRole('link', { name: 'See deliveries' }).click();
+  await page.getByText('Page 1 of 2, 26 webhooks').waitFor();
+  const rows = page.getByRole('region', { name: 'Webhooks' }).locator('tbody tr');
+  assert.equal(await rows.count(), 25);
+  await page.getByRole('button', { name: 'Older webhooks' }).press('Enter'); // which is disabled then
+  await page.getByText('Page 2 of 2').waitFor();
+  await eventually(() => page.evaluate(() => document.activeElement !== document.body && document.activeElement.textContent.includes('Page 2 of 2')), 'the focus is in the list');
+  assert.equal(await rows.count(), 1);
+  await rows.getByRole('link', { name: 'user.created' }).click();
+  await page.locator('[data-delivery]').first().waitFor();
+  await page.getByText('Page 2 of 2').waitFor();
+  await page.getByLabel('Status').selectOption('failed');
+  await page.getByText('0 deliveries').waitFor();
+  assert.equal(page.url(), `${home}/deliveries/${settings.webhook}#webhooks=1&status=failed`);
+  await page.goto('about:blank');
+  await signIn(window, tokens.editor, `/deliveries/${settings.webhook}`); // which is not among the newest
+  await page.locator('[data-delivery]').first().waitFor();
+  await page.getByText('Page 1 of 2').waitFor();
+  await window.accessible('many webhooks');
+  for (const id of more) await api('DELETE', `${hooks}/${id}`, undefined, tokens.auditor);
+  await eventually(async () => (await api('GET', `${hooks}?pageSize=1`)).meta.total === 1, 'the webhooks are deleted');
+  window.check();
+  await window.close();
+});
+
 test('the audit log is for auditors', async () => {
   const window = await open();
   await signIn(window, tokens.editor, '/audit');
@@ -425,6 +460,44 @@ test('an expired token is refused, and one that ends asks to sign in again', asy
   await window.close();
 });
 
+test('after signing out, the Back button shows nothing', () => keeping(async () => {
+  const window = await open();
+  await signIn(window, tokens.editor, '/search/Patient#name=rex');
+  const { page } = window;
+  await page.getByRole('link', { name: 'Rex Moore' }).click();
+  await page.getByRole('heading', { name: 'Rex Moore', level: 1 }).waitFor();
+  await page.evaluate(() => sessionStorage.setItem('paddock-console-sign-in', 'a sign-in that was not finished'));
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.waitForURL(home);
+  await page.getByLabel('Token').waitFor();
+  await window.noStorage();
+  const signedOut = window.requests.length;
+  for (const url of [`${home}/record/Patient/rex`, `${home}/search/Patient#name=rex`]) {
+    await page.evaluate(() => history.back());
+    await page.waitForURL(url);
+    await page.getByLabel('Token').waitFor();
+    assert.equal(await page.getByRole('navigation', { name: 'Pages', exact: true }).count(), 0);
+    assert.equal(await page.getByText('Rex').count(), 0);
+  }
+  assert.deepEqual(window.requests.slice(signedOut).filter(({ headers }) => headers.authorization), [], 'requests with a token');
+  window.check();
+  await window.close();
+}));
+
+test('addresses that lead nowhere are said', async () => {
+  const window = await open();
+  for (const path of ['/record/Patient', '/history/Patient', '/none']) {
+    await signIn(window, tokens.editor, path);
+    await window.page.getByRole('heading', { name: 'There is no such page' }).waitFor();
+    await window.page.goto('about:blank');
+  }
+  await signIn(window, tokens.editor, '/week#week=2026-99-99');
+  await window.page.getByRole('heading', { name: /^Week of/, level: 1 }).waitFor();
+  await window.page.locator('[data-slot]').first().waitFor(); // of this week
+  window.check();
+  await window.close();
+});
+
 test('a slow server and a lost connection are said', async () => {
   const window = await open();
   await signIn(window, tokens.editor);
@@ -464,8 +537,7 @@ test('keys, zoom and print work', async () => {
     await page.keyboard.press('g');
     await page.keyboard.press(key);
     await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `${heading} is ${wide} pixels too wide`);
+    await window.fits(heading);
   }
   await page.goto('about:blank');
   await signIn(window, tokens.editor, '/record/Patient/rex');
@@ -473,6 +545,92 @@ test('keys, zoom and print work', async () => {
   await page.emulateMedia({ media: 'print' });
   assert.equal(await page.getByRole('button', { name: 'Edit' }).isVisible(), false);
   assert.equal(await page.getByRole('article', { name: 'Summary' }).isVisible(), true);
+  window.check();
+  await window.close();
+});
+
+test('no page is wider than a window of 320 pixels', async () => {
+  const window = await open({ viewport: { width: 320, height: 640 }, timezoneId: 'America/Argentina/ComodRivadavia' }); // a long option of a list
+  const { page } = window;
+  const shown = {
+    '': () => page.getByRole('region', { name: 'Webhooks' }).getByText('pending deliveries'),
+    '/search/Patient': () => page.getByRole('columnheader', { name: 'Species' }),
+    '/record/Patient/rex': () => page.getByRole('article', { name: 'Summary' }),
+    '/history/Patient/rex': () => page.getByRole('region', { name: 'Changes' }),
+    '/week': () => page.locator('[data-slot]').first(),
+    [`/deliveries/${settings.webhook}`]: () => page.locator('[data-delivery]').first(),
+  };
+  for (const [path, ready] of Object.entries(shown)) {
+    await signIn(window, tokens.editor, path);
+    await ready().waitFor();
+    await window.fits(path);
+    await page.goto('about:blank');
+  }
+  window.check();
+  await window.close();
+});
+
+test('the focus returns to where people can go on by the keyboard', async () => {
+  const person = { resourceType: 'Person', id: 'kay', name: [{ family: 'Kay' }] };
+  await api('PUT', 'fhir/Person/kay', person);
+  await api('PUT', 'fhir/Person/kay', { ...person, gender: 'male' });
+  const window = await open();
+  const { page } = window;
+  const press = (element, key = 'Enter') => element.press(key);
+  const focused = (element, what) => eventually(() => element.evaluate((e) => e === document.activeElement), `the focus is at ${what}`);
+  const button = (name) => page.getByRole('button', { name, exact: true });
+
+  await signIn(window, tokens.editor, '/week');
+  const id = await page.locator('.slot.free').last().getAttribute('data-slot');
+  const own = page.locator(`[data-slot="${id}"]`);
+  for (const [name, done] of [['Hold for 5 minutes', 'The slot is held'], ['Release', 'The slot is free.']]) {
+    await press(own);
+    await press(button(name));
+    await page.getByText(done).waitFor();
+    await focused(own, 'the slot');
+  }
+  await page.goto('about:blank');
+
+  await signIn(window, tokens.editor, `/deliveries/${settings.webhook}`);
+  await press(button('Replay …'));
+  await page.getByLabel(/^Accepted at or after/).fill(new Date(Date.now() - 86_400_000).toISOString().slice(0, 16));
+  await press(page.getByRole('dialog').getByRole('button', { name: 'Replay', exact: true }));
+  await page.getByText('0 deliveries are sent again.').waitFor();
+  await focused(button('Replay …'), 'the button that opens the dialog');
+  await page.goto('about:blank');
+
+  await signIn(window, tokens.editor, '/record/Person/kay');
+  await press(button('Edit'));
+  const text = page.getByLabel('JSON of the next version');
+  await text.fill((await text.inputValue()).replace('"male"', '"other"'));
+  await press(button('Save'));
+  await page.getByText('Person, version 3').waitFor();
+  await focused(button('Edit'), 'the button that opens the editor');
+  await press(page.getByRole('link', { name: 'History' }));
+  await press(button('Restore version 1'));
+  await press(button('Restore the version'));
+  await page.getByText('Version 4', { exact: true }).waitFor();
+  await focused(button('Restore version 1'), 'the button of the version');
+  await page.goto('about:blank');
+
+  await signIn(window, tokens.editor, '/search');
+  const [type, value] = [page.getByLabel('Type'), page.getByLabel('Value')];
+  await page.getByLabel('Parameter').fill('_lastUpdated');
+  await value.fill('ge2020');
+  await press(value);
+  await page.getByText('20 records on this page').first().waitFor();
+  await focused(value, 'the field');
+  await press(button('Next'));
+  await page.getByRole('link', { name: 'Rex Moore' }).waitFor();
+  await focused(page.getByRole('region', { name: 'Results', exact: true }).locator('..'), 'the results');
+  await type.focus();
+  await press(type, 'ArrowDown');
+  await focused(type, 'the type');
+  assert.equal(new URL(page.url()).pathname, `/site/${site}/console/search/Patient`); // the choice waits for the form
+  await type.selectOption('Location');
+  await press(value);
+  await page.getByRole('link', { name: 'Room 1' }).waitFor();
+  await focused(value, 'the field');
   window.check();
   await window.close();
 });

@@ -32,9 +32,11 @@ export const usedOperations = () => [...used].sort();
 let browser;
 const opened = [];
 
+const launch = (options) => chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'], ...options });
+
 export async function start() {
   await readDocument();
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+  browser = await launch();
 }
 
 export const stop = () => browser?.close();
@@ -84,6 +86,12 @@ export class Window {
     assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.html} ${n.failureSummary}`).join(' | ')}`), [], `findings of axe: ${what}`);
   }
 
+  /** fits expects that the page is not wider than the window. */
+  async fits(what) {
+    const wide = await this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+    assert.ok(wide <= 0, `${what} is ${wide} pixels too wide`);
+  }
+
   /** picture takes screenshots, light and dark, if they were asked for. */
   async picture(name) {
     if (!settings.screenshots) return;
@@ -125,6 +133,18 @@ export async function firstPage(url, ready) {
   const { count, bytes } = await window.light();
   console.log(`first page of ${new URL(url).pathname}: ${Math.min(...took).toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KiB in ${count} responses`);
   return window;
+}
+
+/** keeping runs what with a browser that keeps pages in its memory for its Back button, which Playwright turns off. */
+export async function keeping(run) {
+  const usual = browser;
+  browser = await launch({ ignoreDefaultArgs: ['--disable-back-forward-cache'] });
+  try {
+    await run();
+  } finally {
+    await browser.close();
+    browser = usual;
+  }
 }
 
 /** open opens a window. */

@@ -46,6 +46,18 @@ for (const [path, ready, picture] of small) {
   });
 }
 
+test('no page is wider than a window of 320 pixels', async () => {
+  const window = await open({ viewport: { width: 320, height: 640 } });
+  for (const path of [`/site/${site}`, `/site/${site}/docs`, `/site/${site}/docs/operations/updatePatient_fhir`, `/site/${site}/docs/schemas/Extension`, '/errors', '/errors/slot_booked']) {
+    await window.page.goto(base + path);
+    await window.fits(path);
+    await window.page.locator('details').evaluateAll((all) => all.forEach((details) => { details.open = true; }));
+    await window.fits(`${path} with its details`);
+  }
+  window.check({ pages });
+  await window.close();
+});
+
 test('the API reference finds an operation by the keyboard, and sends requests with a token that it does not store', async () => {
   const window = await open();
   const { page } = window;

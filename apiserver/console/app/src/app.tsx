@@ -35,6 +35,16 @@ function SiteApp({ route }: { route: Route }) {
     setExpired(false);
     retryFailed();
   };
+  const leave = () => {
+    client.forget();
+    setMetadata(undefined);
+    setGrant(undefined);
+    setExpired(false);
+    sessionStorage.clear(); // of a sign-in at an issuer that was not finished
+    // The browser may keep this page for its Back button, with all of its memory.
+    addEventListener('pageshow', (event) => event.persisted && location.reload());
+    location.assign(route.base);
+  };
   const warned = useExpiry(grant, client, setGrant, () => setExpired(true));
 
   if (!metadata || !grant) {
@@ -49,7 +59,7 @@ function SiteApp({ route }: { route: Route }) {
   }
   return (
     <SiteContext.Provider value={{ client, metadata }}>
-      <Shell route={route} metadata={metadata} warned={warned && !expired} onSignOut={() => location.assign(route.base)} />
+      <Shell route={route} metadata={metadata} warned={warned && !expired} onSignOut={leave} />
       {expired && (
         <Dialog title="The session has ended" onClose={() => setExpired(false)}>
           <SignIn siteId={route.siteId} base={route.base} again onSignedIn={enter} />
@@ -66,18 +76,21 @@ function useExpiry(grant: Grant | undefined, client: Client, onRenewed: (grant: 
     setWarned(false);
     if (!grant?.expires) return;
     const left = grant.expires - Date.now();
+    let current = true;
     const renewal = after(grant.renew ? renewalIn(left) : left - warning, async () => {
       try {
         if (!grant.renew) throw new Error('the issuer does not allow renewal');
         const next = await grant.renew();
+        if (!current) return; // the person has signed out, or in again
         client.use(next.token);
         onRenewed(next);
       } catch {
-        setWarned(true);
+        if (current) setWarned(true);
       }
     });
     const end = after(left, onExpired);
     return () => {
+      current = false;
       clearTimeout(renewal);
       clearTimeout(end);
     };
@@ -106,7 +119,8 @@ function Shell({ route, metadata, warned, onSignOut }: ShellProps) {
 
   useEffect(() => {
     document.title = `${pages.find((p) => p.section === section)?.title ?? 'Record'} · ${route.siteId} · Paddock`;
-    main.current?.focus({ preventScroll: true });
+    // The form of a search stays when it shows records of another type, so it keeps the focus.
+    if (!document.activeElement?.closest('[role="search"]')) main.current?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }, [route.path]);
 

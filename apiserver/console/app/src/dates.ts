@@ -8,6 +8,11 @@ export function instant(value: string | number | undefined, zone?: string): stri
   return at.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long', timeZone: zone });
 }
 
+/** dateTime shows a dateTime of FHIR. One without a time is a year, a month or a day in any zone, and is shown as it is. */
+export function dateTime(value: string, zone: string): string {
+  return value.includes('T') ? instant(value, zone) : value;
+}
+
 /** clock shows the time of day in a zone, such as 09:30. */
 export function clock(value: string | number | Date, zone: string): string {
   return new Date(value).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', timeZone: zone });
@@ -18,6 +23,12 @@ export function dayIn(value: string | number | Date, zone: string): string {
   const parts = new Intl.DateTimeFormat('en-GB', { timeZone: zone, year: 'numeric', month: '2-digit', day: '2-digit' }).formatToParts(new Date(value));
   const part = (type: string) => parts.find((p) => p.type === type)?.value ?? '';
   return `${part('year')}-${part('month')}-${part('day')}`;
+}
+
+/** isDay reports whether a text is a day of the years 1000 to 9998. The days of the weeks around it have years of four digits. */
+export function isDay(text: string): boolean {
+  const at = /^[1-9]\d{3}-\d{2}-\d{2}$/.test(text) && !text.startsWith('9999') ? Date.parse(`${text}T00:00:00Z`) : NaN;
+  return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text); // 30 February would become 2 March
 }
 
 /** addDays returns the day that many days later. */

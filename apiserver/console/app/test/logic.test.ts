@@ -1,18 +1,20 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { ageOf } from '../src/fhir/age';
-import { addDays, clock, dayIn, mondayOf, startOf } from '../src/dates';
+import { addDays, clock, dateTime, dayIn, isDay, mondayOf, startOf } from '../src/dates';
 import { diff } from '../src/diff';
 import { csv } from '../src/csv';
 import { placeOf } from '../src/place';
+import { Client } from '../src/api/client';
 import { errorOf } from '../src/api/errors';
 import { expiryOf, renewalIn } from '../src/api/expiry';
+import { exists } from '../src/pages';
 import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
-import { byDay, stateOf, type Slot } from '../src/pages/slots';
-import { summaryOf, type Delivery } from '../src/pages/webhooks';
+import { byDay, namesOf, stateOf, type Slot } from '../src/pages/slots';
+import { loadWebhooks, summaryOf, type Delivery } from '../src/pages/webhooks';
 import { stateOfCondition } from '../src/pages/conditions';
 import { met, minutes, percentile, requestsBy, size, type Requests } from '../src/pages/usage';
 import { readMetadata } from '../src/metadata';
-import { animalOf, ownersOf, titleOf } from '../src/fhir/display';
+import { animalOf, contacts, ownersOf, titleOf } from '../src/fhir/display';
 
 describe('diff', () => {
   it.each([
@@ -52,7 +54,19 @@ describe('ageOf', () => {
     ['soon', ''],
     [undefined, ''],
   ])('of %s', (birth, want) => expect(ageOf(birth, now)).toBe(want));
-  it('ends with the death', () => expect(ageOf('2010-01-01', now, '2015-06-01')).toBe('5 years'));
+  it.each([
+    ['2010-01-01', '2015-06-01', '5 years'],
+    ['2024-03-03', '2024-05-03', '2 months'],
+    ['2024-03-03', '2024-05-03T23:30:00-11:00', '2 months'],
+    ['2024-03-03', '2024-05', 'about 2 months'],
+    ['2010-05-01', '2024', 'about 14 years'],
+    ['2010', '2024-05-03', 'about 14 years'],
+    ['2024-06', '2024-05', ''],
+    ['2010-01-01', 'unknown', '16 years'],
+  ])('of %s ends with the death %s', (birth, death, want) => {
+    vi.stubEnv('TZ', 'America/New_York');
+    expect(ageOf(birth, now, death)).toBe(want);
+  });
 });
 
 describe('dates', () => {
@@ -61,6 +75,17 @@ describe('dates', () => {
     ['2026-03-08', '2026-03-02'],
     ['2026-01-01', '2025-12-29'],
   ])('the Monday of %s', (day, want) => expect(mondayOf(day)).toBe(want));
+  it.each([
+    ['2026-02-28', true],
+    ['2028-02-29', true],
+    ['2026-02-29', false],
+    ['2026-99-99', false],
+    ['2026-3-1', false],
+    ['0000-01-01', false],
+    ['9999-12-31', false],
+    ['+012026-01-01', false],
+    ['', false],
+  ])('%s is a day: %s', (text, want) => expect(isDay(text)).toBe(want));
   it('adds days across months and leap days', () => expect(addDays('2028-02-28', 2)).toBe('2028-03-01'));
   it.each([
     ['2026-01-10', 'Europe/Vienna', '2026-01-09T23:00:00.000Z'],
@@ -76,6 +101,8 @@ describe('dates', () => {
     ['2026-04-05', 'America/Santiago', '2026-04-05T04:00:00.000Z'],
     ['2026-11-01', 'America/Havana', '2026-11-01T04:00:00.000Z'],
   ])('%s begins in %s', (day, zone, want) => expect(startOf(day, zone).toISOString()).toBe(want));
+  it.each(['2024', '2024-05', '2024-05-03'])('shows %s of FHIR, which is no moment, as it is', (value) => expect(dateTime(value, 'America/New_York')).toBe(value));
+  it('shows a dateTime of FHIR with a time in a zone', () => expect(dateTime('2024-05-03T02:00:00Z', 'America/New_York')).toMatch(/2.*2024.*10:00:00/));
   it('shows a moment by the clocks of a zone', () => {
     expect(clock('2026-03-01T20:00:00Z', 'Asia/Kathmandu')).toBe('01:45');
     expect(dayIn('2026-03-01T20:00:00Z', 'Asia/Kathmandu')).toBe('2026-03-02');
@@ -96,6 +123,21 @@ describe('placeOf', () => {
   ])('%s', (path, want) => expect(placeOf(path)).toEqual(want));
 });
 
+describe('exists', () => {
+  it.each([
+    ['', [], true],
+    ['search', [], true],
+    ['search', ['Patient'], true],
+    ['record', ['Patient', 'rex'], true],
+    ['record', ['Patient'], false],
+    ['record', ['Patient', ''], false],
+    ['history', [], false],
+    ['callback', [], true],
+    ['nothing', [], false],
+    ['toString', [], false],
+  ])('page %s with %j: %s', (section, rest, want) => expect(exists(section, rest)).toBe(want));
+});
+
 describe('errorOf', () => {
   const outcome = (details: object) => JSON.stringify({ resourceType: 'OperationOutcome', issue: [{ severity: 'error', details, diagnostics: 'The name is missing.', expression: ['Patient.name'] }] });
   it('reads the code in the text', () => expect(errorOf(400, '', outcome({ text: 'invalid' }))).toMatchObject({ code: 'invalid', message: 'The name is missing.' }));
@@ -108,6 +150,29 @@ describe('errorOf', () => {
       status: 409, code: 'slot_conflict', message: 'Taken.', conflictingSlotId: 'x', page: undefined,
     }));
   it('reads what is no JSON', () => expect(errorOf(502, 'Bad Gateway', '<html>')).toMatchObject({ message: 'The server answered 502 Bad Gateway.' }));
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.unstubAllEnvs();
+});
+
+describe('Client', () => {
+  it('sends a token until the session ends', async () => {
+    const sent: (string | null)[] = [];
+    vi.stubGlobal('fetch', async (_: string, { headers }: { headers: Headers }) => {
+      sent.push(headers.get('Authorization'));
+      return new Response('{}');
+    });
+    const client = new Client('oak');
+    client.use('secret');
+    client.holds.set('slot', 'hold');
+    await client.fhir('/metadata');
+    client.forget();
+    await client.fhir('/metadata');
+    expect(sent).toEqual(['Bearer secret', null]);
+    expect(client.holds.size).toBe(0);
+  });
 });
 
 describe('expiryOf', () => {
@@ -141,6 +206,10 @@ describe('records', () => {
     expect(titleOf({ resourceType: 'Person', id: '1' })).toBe('Person/1');
   });
   it('are animals', () => expect(animalOf(rex)).toEqual({ species: 'Dog', breed: '', genderStatus: 'neutered' }));
+  it('have contacts', () => {
+    expect(contacts({ telecom: [{ system: 'phone', use: 'home' }, { value: '1', use: 'work' }, { value: 'a@b' }] })).toBe('1 (work), a@b');
+    expect(contacts({})).toBe('');
+  });
   it('have owners', () => expect(ownersOf(rex, [{ resourceType: 'RelatedPerson', patient: { reference: 'Patient/rex' }, name: [{ text: 'Mo' }] }])).toBe('Mo'));
   it('refer to others', () => expect(referencesOf(rex)).toEqual([{ path: 'generalPractitioner[0]', reference: 'Practitioner/ann', display: 'Ann' }]));
   it.each([
@@ -171,6 +240,30 @@ describe('slots', () => {
       ['2026-03-02', ['2026-03-01T23:30:00Z', '2026-03-02T00:45:00+01:00']],
     ]);
   });
+  it('have the names of records with their UUIDs as ids, else as identifiers', async () => {
+    const [a, b, c] = ['a', 'b', 'c'].map((letter) => `0198c4f2-7d1e-7c3a-9b5f-00000000000${letter}`);
+    const uri = (uuid: string) => ({ system: 'urn:ietf:rfc:3986', value: `urn:uuid:${uuid}` });
+    const records = [
+      { resourceType: 'Practitioner', id: a, name: [{ text: 'Ann' }] },
+      { resourceType: 'Practitioner', id: 'ben', name: [{ text: 'Ben' }], identifier: [{ system: 'tel', value: '1' }, uri(a!), uri(b!)] },
+    ];
+    const asked: string[] = [];
+    /** searched returns what a search of Practitioner finds, and nothing for the other types. */
+    const searched = (url: URL) => {
+      if (url.pathname !== '/Practitioner') return { response: { status: '404 Not Found' } };
+      const [[parameter, values]] = [...url.searchParams] as [[string, string]];
+      asked.push(`${parameter}=${values}`);
+      const keysOf = (r: (typeof records)[number]) => (parameter === '_id' ? [r.id] : (r.identifier ?? []).map((i) => `${i.system}|${i.value}`));
+      const found = records.filter((r) => values.split(',').some((value) => keysOf(r).includes(value)));
+      return { response: { status: '200 OK' }, resource: { entry: found.map((resource) => ({ resource })) } };
+    };
+    vi.stubGlobal('fetch', async (_: string, { body }: { body: string }) => {
+      const urls: string[] = JSON.parse(body).entry.map((e: { request: { url: string } }) => e.request.url);
+      return new Response(JSON.stringify({ entry: urls.map((url) => searched(new URL(url, 'https://h/'))) }));
+    });
+    expect([...(await namesOf(new Client('oak'), [a!, b!, c!]))]).toEqual([[a, 'Ann'], [b, 'Ben']]);
+    expect(asked).toEqual([`_id=${a},${b},${c}`, `identifier=urn:ietf:rfc:3986|urn:uuid:${b},urn:ietf:rfc:3986|urn:uuid:${c}`]);
+  });
 });
 
 describe('summaryOf', () => {
@@ -182,6 +275,18 @@ describe('summaryOf', () => {
     ['a retry succeeded', [delivery(['2026-01-03', 'timeout'], ['2026-01-04', 'delivered'])], { lastSuccess: '2026-01-04' }],
     ['it never succeeded', [delivery(['2026-01-03', 'timeout'])], { failingSince: '2026-01-03' }],
   ])('says that %s', (_, deliveries, want) => expect(summaryOf(deliveries)).toEqual(want));
+});
+
+describe('loadWebhooks', () => {
+  it('reads a page, and how many webhooks there are in all', async () => {
+    const asked: string[] = [];
+    vi.stubGlobal('fetch', async (url: string) => {
+      asked.push(url.replace('/site/oak/ahds/v1', ''));
+      return new Response(JSON.stringify(url.includes('/delivery') ? { data: [], meta: { total: 3 } } : { data: [{ webhookId: 'a' }], meta: { total: 26, totalPages: 2 } }));
+    });
+    expect(await loadWebhooks(new Client('oak'), 1)).toEqual({ page: [{ hook: { webhookId: 'a' }, pending: 3 }], total: 26, pages: 2 });
+    expect(asked[0]).toBe('/webhook?pageSize=25&page=1&sortBy=createdAt&sortOrder=desc');
+  });
 });
 
 describe('readMetadata', () => {

@@ -48,6 +48,13 @@ export class Client {
     this.#token = token;
   }
 
+  /** forget ends the session: requests no longer have a token, and the tokens of held slots are gone. */
+  forget(): void {
+    this.#token = '';
+    this.holds.clear();
+    this.timings.length = 0;
+  }
+
   /** fhir requests a path of the FHIR API, which begins with a slash unless it is empty. */
   fhir(path: string, options: RequestOptions = {}): Promise<Answer> {
     return this.#send(`/fhir${path}`, fhirJson, options);

@@ -1,25 +1,32 @@
-// Ages of animals. A birth date of FHIR is a day, a month or a year.
+// Ages of animals. A birth date of FHIR is a day, a month or a year, and so is a date of death without a time.
 
-/** ageOf returns the age at a moment: in years, in months below two years, in days below two months. */
+interface Day {
+  year: number;
+  /** month and day count from 1, and are undefined where the date does not say them. */
+  month?: number | undefined;
+  day?: number | undefined;
+}
+
+/** dayOf returns the day of a date or dateTime as it is written, so that no time zone moves it. */
+function dayOf(value: string | undefined): Day | undefined {
+  const match = /^(\d{4})(?:-(\d{2})(?:-(\d{2})(?:T.*)?)?)?$/.exec(value ?? '');
+  return match ? { year: Number(match[1]), month: match[2] ? Number(match[2]) : undefined, day: match[3] ? Number(match[3]) : undefined } : undefined;
+}
+
+/** ageOf returns the age at a moment, or at death: in years, in months below two years, in days below two months. */
 export function ageOf(birthDate: string | undefined, now: Date, deceased?: string): string {
-  const match = /^(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?$/.exec(birthDate ?? '');
-  if (!match) return '';
-  const end = deceased && !Number.isNaN(Date.parse(deceased)) ? new Date(deceased) : now;
-  const year = Number(match[1]);
-  if (!match[2]) {
-    const years = end.getFullYear() - year;
-    return years < 0 ? '' : `about ${count(years, 'year')}`;
-  }
-  const month = Number(match[2]) - 1;
-  const day = match[3] ? Number(match[3]) : 1;
-  let months = (end.getFullYear() - year) * 12 + end.getMonth() - month;
-  if (end.getDate() < day) months--;
-  const days = Math.floor((Date.UTC(end.getFullYear(), end.getMonth(), end.getDate()) - Date.UTC(year, month, day)) / 86_400_000);
-  if (days < 0) return '';
-  const about = match[3] ? '' : 'about ';
+  const birth = dayOf(birthDate);
+  if (!birth) return '';
+  const end = dayOf(deceased) ?? { year: now.getFullYear(), month: now.getMonth() + 1, day: now.getDate() };
+  const years = end.year - birth.year;
+  if (!birth.month || !end.month) return years < 0 ? '' : `about ${count(years, 'year')}`;
+  const exact = birth.day !== undefined && end.day !== undefined;
+  const about = exact ? '' : 'about ';
+  const months = years * 12 + end.month - birth.month - (exact && end.day! < birth.day! ? 1 : 0);
+  if (months < 0) return '';
   if (months >= 24) return about + count(Math.floor(months / 12), 'year');
-  if (months >= 2 || !match[3]) return about + count(Math.max(months, 0), 'month');
-  return count(days, 'day');
+  if (months >= 2 || !exact) return about + count(months, 'month');
+  return count((Date.UTC(end.year, end.month - 1, end.day) - Date.UTC(birth.year, birth.month - 1, birth.day)) / 86_400_000, 'day');
 }
 
 function count(n: number, unit: string): string {

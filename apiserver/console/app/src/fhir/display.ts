@@ -24,6 +24,12 @@ export function address(value: Json): string {
   return [...(value.line ?? []), [value.postalCode, value.city].filter(Boolean).join(' '), value.state, value.country].filter(Boolean).join(', ');
 }
 
+/** contacts returns the phone numbers and other addresses of a record, each with its use. A ContactPoint may lack a value. */
+export function contacts(resource: Json): string {
+  const known: Json[] = (resource.telecom ?? []).filter((t: Json) => t.value);
+  return known.map((t) => (t.use ? `${t.value} (${t.use})` : t.value)).join(', ');
+}
+
 export interface Animal {
   species: string;
   breed: string;

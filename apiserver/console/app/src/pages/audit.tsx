@@ -1,6 +1,6 @@
 // The audit log, for auditors.
 
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import { ApiError, type Json } from '../api/errors';
 import { instant } from '../dates';
 import { localRecord } from '../fhir/references';
@@ -29,7 +29,7 @@ export default function Audit({ route }: PageProps) {
         </div>
       ) : (
         <>
-          <Filters key={text} query={route.query} />
+          <Filters query={route.query} />
           <View of={log}>{(bundle) => <Entries bundle={bundle} query={query} />}</View>
         </>
       )}
@@ -37,44 +37,58 @@ export default function Audit({ route }: PageProps) {
   );
 }
 
+interface Fields {
+  entity: string;
+  agent: string;
+  from: string;
+  to: string;
+  action: string;
+  outcome: string;
+}
+
+function fieldsOf(query: URLSearchParams): Fields {
+  const of = (name: string) => query.get(name) ?? '';
+  const day = (prefix: string) => query.getAll('date').find((d) => d.startsWith(prefix))?.slice(prefix.length) ?? '';
+  return { entity: of('entity'), agent: of('agent'), from: day('ge'), to: day('le'), action: of('action'), outcome: of('outcome') };
+}
+
+function queryOf({ entity, agent, from, to, action, outcome }: Fields): URLSearchParams {
+  const pairs: [string, string][] = [['entity', entity.trim()], ['agent', agent.trim()], ['action', action], ['outcome', outcome], ['date', from && `ge${from}`], ['date', to && `le${to}`]];
+  return new URLSearchParams(pairs.filter(([, value]) => value));
+}
+
 function Filters({ query }: { query: URLSearchParams }) {
-  const dates = query.getAll('date');
-  const [entity, setEntity] = useState(query.get('entity') ?? '');
-  const [agent, setAgent] = useState(query.get('agent') ?? '');
-  const [from, setFrom] = useState(dates.find((d) => d.startsWith('ge'))?.slice(2) ?? '');
-  const [to, setTo] = useState(dates.find((d) => d.startsWith('le'))?.slice(2) ?? '');
-  const [action, setAction] = useState(query.get('action') ?? '');
-  const [outcome, setOutcome] = useState(query.get('outcome') ?? '');
+  const [fields, setFields] = useState(() => fieldsOf(query));
+  // The fields stay when the address changes, so that they keep the focus.
+  useLayoutEffect(() => setFields(fieldsOf(query)), [query.toString()]);
+  const change = (changes: Partial<Fields>) => setFields({ ...fields, ...changes });
   return (
     <form
       class="search"
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        const pairs: [string, string][] = [['entity', entity.trim()], ['agent', agent.trim()], ['action', action], ['outcome', outcome]];
-        if (from) pairs.push(['date', `ge${from}`]);
-        if (to) pairs.push(['date', `le${to}`]);
-        go('/audit', new URLSearchParams(pairs.filter(([, value]) => value)));
+        go('/audit', queryOf(fields));
       }}
     >
       <label>
         Record
-        <input data-search value={entity} placeholder="Patient/rex" onInput={(e) => setEntity(e.currentTarget.value)} spellcheck={false} />
+        <input data-search value={fields.entity} placeholder="Patient/rex" onInput={(e) => change({ entity: e.currentTarget.value })} spellcheck={false} />
       </label>
       <label>
         Caller
-        <input value={agent} onInput={(e) => setAgent(e.currentTarget.value)} spellcheck={false} />
+        <input value={fields.agent} onInput={(e) => change({ agent: e.currentTarget.value })} spellcheck={false} />
       </label>
       <label>
         From
-        <input type="date" value={from} onInput={(e) => setFrom(e.currentTarget.value)} />
+        <input type="date" value={fields.from} onInput={(e) => change({ from: e.currentTarget.value })} />
       </label>
       <label>
         To
-        <input type="date" value={to} onInput={(e) => setTo(e.currentTarget.value)} />
+        <input type="date" value={fields.to} onInput={(e) => change({ to: e.currentTarget.value })} />
       </label>
-      <Select name="Action" value={action} options={actions} onChange={setAction} />
-      <Select name="Outcome" value={outcome} options={outcomes} onChange={setOutcome} />
+      <Select name="Action" value={fields.action} options={actions} onChange={(action) => change({ action })} />
+      <Select name="Outcome" value={fields.outcome} options={outcomes} onChange={(outcome) => change({ outcome })} />
       <button class="primary">Filter</button>
     </form>
   );

@@ -4,9 +4,9 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Json } from '../api/errors';
 import { ageOf } from '../fhir/age';
-import { address, animalOf, concept, humanName, identifierName, relation } from '../fhir/display';
+import { address, animalOf, concept, contacts, humanName, identifierName, relation } from '../fhir/display';
 import { useSite } from '../site';
-import { instant } from '../dates';
+import { dateTime } from '../dates';
 import { useLoad } from '../ui/load';
 import { Link } from '../router';
 import { titleOf } from '../fhir/display';
@@ -26,13 +26,13 @@ export function Card({ resource }: { resource: Json }) {
         <Row name="Breed">{animal.breed}</Row>
         <Row name="Gender">{[resource.gender, animal.genderStatus].filter(Boolean).join(', ')}</Row>
         <Row name="Born">{resource.birthDate && `${resource.birthDate} (${ageOf(resource.birthDate, new Date(), resource.deceasedDateTime) || 'in the future'})`}</Row>
-        <Row name="Died">{resource.deceasedDateTime ? instant(resource.deceasedDateTime, metadata.zone) : resource.deceasedBoolean ? 'yes' : ''}</Row>
+        <Row name="Died">{resource.deceasedDateTime ? dateTime(resource.deceasedDateTime, metadata.zone) : resource.deceasedBoolean ? 'yes' : ''}</Row>
         {resource.resourceType === 'Patient' && <Owners id={resource.id} />}
         <Row name="Relation">{relation(resource)}</Row>
         <Row name="Kind">{[resource.type ?? []].flat().map((t: Json) => (typeof t === 'string' ? t : concept(t))).filter(Boolean).join(', ')}</Row>
         <Row name="Code">{[resource.code ?? []].flat().map(concept).filter(Boolean).join(', ')}</Row>
         <Row name="Status">{resource.status ?? (resource.active === undefined ? '' : resource.active ? 'active' : 'not active')}</Row>
-        <Row name="Contact">{(resource.telecom ?? []).map((t: Json) => `${t.value}${t.use ? ` (${t.use})` : ''}`).join(', ')}</Row>
+        <Row name="Contact">{contacts(resource)}</Row>
         <Row name="Address">{addresses.map(address).join('; ')}</Row>
         {(resource.identifier ?? []).map((i: Json) => (
           <Row name={identifierName(i)}>

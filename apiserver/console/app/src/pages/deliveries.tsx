@@ -7,36 +7,63 @@ import { useSite } from '../site';
 import { announce } from '../ui/announce';
 import { Dialog } from '../ui/dialog';
 import { Empty, Failure, useLoad, View } from '../ui/load';
-import { healthOf, loadWebhooks, maxWebhooks, type Delivery, type Health } from './webhooks';
+import { loadWebhooks, type Delivery, type Health, type Webhook } from './webhooks';
 import type { PageProps } from './index';
+
+/** pageIn returns the number of a page in a parameter of a query, counted from 0. */
+function pageIn(query: URLSearchParams, name: string): number {
+  const page = Number(query.get(name));
+  return Number.isSafeInteger(page) && page > 0 ? page : 0;
+}
+
+/** changed returns a query with other values. Those that are empty or 0 are left out. */
+function changed(query: URLSearchParams, changes: Record<string, string | number>): URLSearchParams {
+  return new URLSearchParams(Object.entries({ ...Object.fromEntries(query), ...changes }).filter(([, value]) => value).map(([name, value]) => [name, String(value)]));
+}
 
 export default function Deliveries({ route, rest }: PageProps) {
   const { client } = useSite();
-  const hooks = useLoad(async () => Promise.all((await loadWebhooks(client)).map((hook) => healthOf(client, hook))), [client]);
-  const chosen = hooks.data?.find((h) => h.hook.webhookId === rest[0]);
+  const id = rest[0];
+  const page = pageIn(route.query, 'webhooks');
+  const hooks = useLoad(() => loadWebhooks(client, page), [client, page]);
+  // The webhook of an address may be on another page of the list.
+  const chosen = useLoad(async () => (id ? ((await client.ahds(`/webhook/${encodeURIComponent(id)}`)).json as Webhook) : undefined), [client, id]);
+  const show = (next: number) => go(route.path, changed(route.query, { webhooks: next }));
   return (
     <>
       <h1>Deliveries</h1>
       <View of={hooks}>
-        {(list) =>
-          list.length === 0 ? (
+        {({ page: list, total, pages }) =>
+          total === 0 ? (
             <Empty>
               The site has no webhook. Create one with <code>POST webhook</code> of the AHDS API, or with kubectl.
             </Empty>
           ) : (
             <>
-              {list.length === maxWebhooks && <p class="notice">The newest {maxWebhooks} webhooks.</p>}
-              <Webhooks list={list} chosen={rest[0]} />
+              <Webhooks list={list} chosen={id} query={changed(new URLSearchParams(), { webhooks: page })} />
+              {pages > 1 && (
+                <nav class="pager" aria-label="Pages of webhooks">
+                  <button disabled={page === 0} onClick={() => show(page - 1)}>
+                    Newer webhooks
+                  </button>
+                  <button disabled={page + 1 >= pages} onClick={() => show(page + 1)}>
+                    Older webhooks
+                  </button>
+                  <span>
+                    Page {page + 1} of {pages}, {total} webhooks
+                  </span>
+                </nav>
+              )}
             </>
           )
         }
       </View>
-      {chosen && <Log key={chosen.hook.webhookId} health={chosen} route={route.query} onSent={hooks.reload} />}
+      {id && <View of={chosen}>{(hook) => hook && <Log key={id} hook={hook} query={route.query} onSent={hooks.reload} />}</View>}
     </>
   );
 }
 
-function Webhooks({ list, chosen }: { list: Health[]; chosen: string | undefined }) {
+function Webhooks({ list, chosen, query }: { list: Health[]; chosen: string | undefined; query: URLSearchParams }) {
   const { metadata } = useSite();
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Webhooks">
@@ -55,7 +82,7 @@ function Webhooks({ list, chosen }: { list: Health[]; chosen: string | undefined
           {list.map(({ hook, pending, lastSuccess, failingSince }) => (
             <tr aria-current={hook.webhookId === chosen ? 'true' : undefined}>
               <th scope="row">
-                <Link to={`/deliveries/${hook.webhookId}`}>{hook.eventType}</Link>
+                <Link to={`/deliveries/${hook.webhookId}`} query={query}>{hook.eventType}</Link>
               </th>
               <td>
                 <code>{hook.webhookUrl}</code>
@@ -78,17 +105,17 @@ const reloads = 10;
 
 const statuses = ['pending', 'delivered', 'failed', 'undelivered'];
 
-function Log({ health, route, onSent }: { health: Health; route: URLSearchParams; onSent: () => void }) {
+function Log({ hook, query, onSent }: { hook: Webhook; query: URLSearchParams; onSent: () => void }) {
   const { client } = useSite();
   const [replaying, setReplaying] = useState(false);
   const [error, setError] = useState<unknown>();
   const [left, setLeft] = useState(0);
-  const id = health.hook.webhookId;
-  const status = route.get('status') ?? '';
-  const page = Math.max(Number(route.get('page')) || 0, 0);
-  const query = new URLSearchParams({ pageSize: '20', page: String(page), ...(status && { status }) });
-  const log = useLoad(async () => (await client.ahds(`/webhook/${id}/delivery?${query}`)).json, [client, id, status, page]);
-  const show = (changes: Record<string, string>) => go(`/deliveries/${id}`, new URLSearchParams({ ...(status && { status }), ...changes }));
+  const id = hook.webhookId;
+  const status = query.get('status') ?? '';
+  const page = pageIn(query, 'page');
+  const request = changed(new URLSearchParams({ pageSize: '20' }), { page, status });
+  const log = useLoad(async () => (await client.ahds(`/webhook/${id}/delivery?${request}`)).json, [client, id, status, page]);
+  const show = (changes: Record<string, string | number>) => go(`/deliveries/${id}`, changed(query, changes));
   const { reload } = log;
   useEffect(() => {
     if (left === 0) return undefined;
@@ -117,12 +144,12 @@ function Log({ health, route, onSent }: { health: Health; route: URLSearchParams
     <section aria-labelledby="log-title">
       <div class="toolbar">
         <h2 id="log-title">
-          {health.hook.eventType} to <code>{health.hook.webhookUrl}</code>
+          {hook.eventType} to <code>{hook.webhookUrl}</code>
         </h2>
         <div class="buttons">
           <label class="inline">
             Status
-            <select data-search value={status} onChange={(event) => go(`/deliveries/${id}`, new URLSearchParams(event.currentTarget.value ? { status: event.currentTarget.value } : {}))}>
+            <select data-search value={status} onChange={(event) => show({ status: event.currentTarget.value, page: 0 })}>
               <option value="">all</option>
               {statuses.map((s) => (
                 <option value={s}>{s}</option>
@@ -146,15 +173,15 @@ function Log({ health, route, onSent }: { health: Health; route: URLSearchParams
             ) : (
               <ul class="plain deliveries">
                 {list.data.map((d: Delivery) => (
-                  <Item delivery={d} onRedeliver={() => send(`/delivery/${d.deliveryId}/redeliver`, 'The delivery is sent again.')} />
+                  <Item key={d.deliveryId} delivery={d} onRedeliver={() => send(`/delivery/${d.deliveryId}/redeliver`, 'The delivery is sent again.')} />
                 ))}
               </ul>
             )}
             <nav class="pager" aria-label="Pages of deliveries">
-              <button disabled={page === 0} onClick={() => show({ page: String(page - 1) })}>
+              <button disabled={page === 0} onClick={() => show({ page: page - 1 })}>
                 Previous
               </button>
-              <button disabled={page + 1 >= list.meta.totalPages} onClick={() => show({ page: String(page + 1) })}>
+              <button disabled={page + 1 >= list.meta.totalPages} onClick={() => show({ page: page + 1 })}>
                 Next
               </button>
             </nav>

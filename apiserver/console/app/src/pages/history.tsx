@@ -74,7 +74,7 @@ function Versions({ path, versions, onRestored }: { path: string; versions: Vers
         <h2 id="versions-title">Versions</h2>
         <ol class="timeline">
           {versions.map((version, i) => (
-            <li>
+            <li key={version.id}>
               <p>
                 <strong>Version {version.id}</strong> {verbs[version.method] ?? version.method} <span class="quiet">{instant(version.at, metadata.zone)}</span>
               </p>
@@ -122,21 +122,23 @@ function Changes({ before, after }: { before: Json; after: Json }) {
   if (changes.length === 0) return <Empty>These versions have the same content.</Empty>;
   if (!before || !after) return <p>{after ? 'The record was created or restored.' : 'The record was deleted.'}</p>;
   return (
-    <table class="changes">
-      <thead>
-        <tr>
-          <th scope="col">Change</th>
-          <th scope="col">Element</th>
-          <th scope="col">Before</th>
-          <th scope="col">After</th>
-        </tr>
-      </thead>
-      <tbody>
-        {changes.map((change) => (
-          <ChangeRow change={change} />
-        ))}
-      </tbody>
-    </table>
+    <div class="scroll" tabIndex={0} role="region" aria-label="Changes">
+      <table class="changes">
+        <thead>
+          <tr>
+            <th scope="col">Change</th>
+            <th scope="col">Element</th>
+            <th scope="col">Before</th>
+            <th scope="col">After</th>
+          </tr>
+        </thead>
+        <tbody>
+          {changes.map((change) => (
+            <ChangeRow change={change} />
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

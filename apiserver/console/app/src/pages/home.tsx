@@ -7,7 +7,7 @@ import { loadRights } from '../rights';
 import { Link } from '../router';
 import { useSite } from '../site';
 import { useLoad, View } from '../ui/load';
-import { healthOf, loadWebhooks, type Health as WebhookHealth } from './webhooks';
+import { loadWebhooks, type Webhooks as Hooks } from './webhooks';
 import { Conditions, loadConditions, type Condition } from './conditions';
 import { DeliveryRates, RequestRates, StorageUsed } from './figures';
 import { loadUsage, met, type Measured, type Requests } from './usage';
@@ -41,9 +41,9 @@ export default function Home() {
       may('get', 'sites') ? loadState(client) : undefined,
       batch(client, metadata.types.map((t) => `${t.type}?_summary=count`)),
       may('list', 'availabilityslots') ? slotsToday(client, metadata.zone) : undefined,
-      may('list', 'webhooks') && may('list', 'webhooks/deliveries') ? loadWebhooks(client) : undefined,
+      may('list', 'webhooks') && may('list', 'webhooks/deliveries') ? loadWebhooks(client, 0) : undefined,
     ]);
-    return { state, counts, slots, health: hooks && (await Promise.all(hooks.map((hook) => healthOf(client, hook)))) };
+    return { state, counts, slots, hooks };
   }, [client]);
   const state = useLive(client, loaded.data?.state);
 
@@ -51,7 +51,7 @@ export default function Home() {
     <>
       <h1>Overview</h1>
       <View of={loaded}>
-        {({ counts, slots, health }) => (
+        {({ counts, slots, hooks }) => (
           <div class="tiles">
             {state && <Health state={state} />}
             <section class="tile wide" aria-labelledby="records-title">
@@ -85,7 +85,7 @@ export default function Home() {
             </section>
             <section class="tile" aria-labelledby="webhooks-title">
               <h2 id="webhooks-title">Webhooks</h2>
-              <Webhooks health={health} />
+              <Webhooks hooks={hooks} />
             </section>
             <section class="tile" aria-labelledby="latency-title">
               <h2 id="latency-title">Answers to this browser</h2>
@@ -155,14 +155,17 @@ function Health({ state: { conditions, usage, servers, now } }: { state: Live })
   );
 }
 
-function Webhooks({ health }: { health: WebhookHealth[] | undefined }) {
-  if (!health) return <p class="quiet">You may not list webhooks or their deliveries.</p>;
-  if (health.length === 0) return <p class="quiet">The site has no webhook.</p>;
-  const failing = health.filter((h) => h.failingSince || h.hook.disabledAt).length;
-  const pending = health.reduce((sum, h) => sum + h.pending, 0);
+function Webhooks({ hooks }: { hooks: Hooks | undefined }) {
+  if (!hooks) return <p class="quiet">You may not list webhooks or their deliveries.</p>;
+  const { page, total } = hooks;
+  if (total === 0) return <p class="quiet">The site has no webhook.</p>;
+  const failing = page.filter((h) => h.failingSince || h.hook.disabledAt).length;
+  const pending = page.reduce((sum, h) => sum + h.pending, 0);
   return (
     <p>
-      <strong>{health.length}</strong> {health.length === 1 ? 'webhook' : 'webhooks'}, <strong>{failing}</strong> failing or disabled, <strong>{pending}</strong> pending deliveries. <Link to="/deliveries">See deliveries</Link>
+      <strong>{total.toLocaleString()}</strong> {total === 1 ? 'webhook' : 'webhooks'}
+      {total > page.length ? `; of the newest ${page.length}: ` : ', '}
+      <strong>{failing}</strong> failing or disabled, <strong>{pending}</strong> pending deliveries. <Link to="/deliveries">See deliveries</Link>
     </p>
   );
 }

@@ -39,13 +39,27 @@ const loaders: Record<string, Loader> = {
   audit: () => import('./audit'),
 };
 
+/** loaderOf returns what loads the page of a section. */
+function loaderOf(section: string): Loader | undefined {
+  const name = section === 'callback' ? '' : section;
+  return Object.hasOwn(loaders, name) ? loaders[name] : undefined;
+}
+
+/** ofRecords are the sections whose pages are about one record, with its type and id after the section. */
+const ofRecords = ['record', 'history'];
+
+/** exists reports whether there is a page of a section, with the segments of the path after it. */
+export function exists(section: string, rest: string[]): boolean {
+  return loaderOf(section) !== undefined && (!ofRecords.includes(section) || Boolean(rest[0] && rest[1]));
+}
+
 /** PageOf shows the page of a section. */
 export function PageOf({ route, section }: { route: Route; section: string }) {
   const [shown, setShown] = useState<{ section: string; Page?: ComponentType<PageProps>; error?: unknown }>();
-  const load = loaders[section === 'callback' ? '' : section];
+  const rest = route.path.split('/').slice(2).map(decodeURIComponent);
   useEffect(() => {
     let current = true;
-    load?.().then(
+    loaderOf(section)?.().then(
       (module) => current && setShown({ section, Page: module.default }),
       (error) => current && setShown({ section, error }),
     );
@@ -53,7 +67,7 @@ export function PageOf({ route, section }: { route: Route; section: string }) {
       current = false;
     };
   }, [section]);
-  if (!load) {
+  if (!exists(section, rest)) {
     return (
       <Empty>
         <h1>There is no such page</h1>
@@ -65,5 +79,5 @@ export function PageOf({ route, section }: { route: Route; section: string }) {
   }
   if (!shown || shown.section !== section) return <Loading />;
   if (!shown.Page) return <Failure error={new Error('This page could not be loaded. Check the connection, then reload; you will sign in again.')} />;
-  return <shown.Page route={route} rest={route.path.split('/').slice(2).map(decodeURIComponent)} />;
+  return <shown.Page route={route} rest={rest} />;
 }

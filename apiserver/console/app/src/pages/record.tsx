@@ -1,6 +1,6 @@
 // A record: a readable card, references both ways, and the stored JSON with its edit.
 
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { batch, type Client } from '../api/client';
 import type { Json } from '../api/errors';
 import { instant } from '../dates';
@@ -32,6 +32,12 @@ export default function Record({ rest }: PageProps) {
   const [type = '', id = ''] = rest;
   const stored = useLoad(() => read(client, type, id), [client, type, id]);
   const [editing, setEditing] = useState(false);
+  const edit = useRef<HTMLButtonElement>(null);
+  const saved = () => {
+    edit.current?.focus(); // the button that has the focus goes with the editor
+    setEditing(false);
+    stored.reload();
+  };
   return (
     <>
       <View of={stored}>
@@ -43,7 +49,7 @@ export default function Record({ rest }: PageProps) {
                 <Link class="button" to={`/history/${type}/${id}`}>
                   History
                 </Link>
-                <button onClick={() => setEditing(!editing)} aria-expanded={editing}>
+                <button ref={edit} onClick={() => setEditing(!editing)} aria-expanded={editing}>
                   {editing ? 'Close the editor' : 'Edit'}
                 </button>
                 <button onClick={() => print()}>Print</button>
@@ -52,7 +58,7 @@ export default function Record({ rest }: PageProps) {
             <p class="quiet">
               {type}, version {record.resource.meta?.versionId}, updated {instant(record.resource.meta?.lastUpdated, metadata.zone)}
             </p>
-            {editing && <Editor key={record.etag} type={type} id={id} stored={record} onSaved={() => { setEditing(false); stored.reload(); }} />}
+            {editing && <Editor key={record.etag} type={type} id={id} stored={record} onSaved={saved} />}
             <div class="split">
               <div>
                 <Card resource={record.resource} />

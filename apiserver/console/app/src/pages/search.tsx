@@ -1,6 +1,6 @@
 // Search: type and parameters, and the results as a table.
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Json } from '../api/errors';
 import { csv } from '../csv';
 import { columnsOf, type Column } from '../fhir/display';
@@ -19,34 +19,50 @@ type Pair = [name: string, value: string];
 export default function Search({ route, rest }: PageProps) {
   const { metadata } = useSite();
   const type = metadata.types.find((t) => t.type === rest[0]) ?? metadata.types.find((t) => t.type === 'Patient')!;
-  const pairs = [...route.query];
   return (
     <>
       <h1>Search</h1>
-      <Form key={`${type.type}?${route.query}`} type={type} pairs={pairs} />
+      <Form shown={type} query={route.query} />
       {rest[0] ? <Results type={type} query={route.query} /> : <Empty>Choose a type and parameters, then search. Without parameters, the newest records come first.</Empty>}
     </>
   );
 }
 
-function Form({ type, pairs }: { type: TypeInfo; pairs: Pair[] }) {
+/** enteredIn returns the parameters of a query that people enter. */
+const enteredIn = (query: URLSearchParams): Pair[] => [...query].filter(([name, value]) => name !== '_page_token' && name !== '_count' && value !== owners);
+
+/** queryOf returns the query of the rows that are filled in. */
+const queryOf = (rows: Pair[]) => new URLSearchParams(rows.filter(([name, value]) => name && value));
+
+function Form({ shown, query }: { shown: TypeInfo; query: URLSearchParams }) {
   const { metadata } = useSite();
-  const shown = pairs.filter(([name, value]) => name !== '_page_token' && name !== '_count' && value !== owners);
-  const [rows, setRows] = useState<Pair[]>(shown.length > 0 ? shown : [['', '']]);
+  const [chosen, setChosen] = useState(shown.type);
+  const [rows, setRows] = useState<Pair[]>([['', '']]);
+  const add = useRef<HTMLButtonElement>(null);
+  const type = metadata.types.find((t) => t.type === chosen) ?? shown;
+  // The address changes by this form, by the pages of results and by the Back button. The fields stay, so that they keep the focus.
+  useLayoutEffect(() => {
+    const entered = enteredIn(query);
+    setChosen(shown.type);
+    if (queryOf(rows).toString() !== new URLSearchParams(entered).toString()) setRows(entered.length > 0 ? entered : [['', '']]);
+  }, [shown.type, query.toString()]);
   const change = (i: number, pair: Pair) => setRows(rows.map((row, j) => (i === j ? pair : row)));
-  const submit = (name: string, filled: Pair[]) => go(`/search/${name}`, new URLSearchParams(filled.filter(([n, v]) => n && v)));
+  const remove = (i: number) => {
+    add.current?.focus(); // the button that has the focus goes with the row
+    setRows(rows.filter((_, j) => j !== i));
+  };
   return (
     <form
       class="search"
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        submit(type.type, rows);
+        go(`/search/${type.type}`, queryOf(rows));
       }}
     >
       <label>
         Type
-        <select data-search value={type.type} onChange={(event) => submit(event.currentTarget.value, [])}>
+        <select data-search value={type.type} onChange={(event) => setChosen(event.currentTarget.value)}>
           {metadata.types.map((t) => (
             <option value={t.type}>{t.type}</option>
           ))}
@@ -68,14 +84,14 @@ function Form({ type, pairs }: { type: TypeInfo; pairs: Pair[] }) {
             <input value={value} onInput={(event) => change(i, [name, event.currentTarget.value])} autocomplete="off" spellcheck={false} placeholder={hintOf(type, name)} />
           </label>
           {rows.length > 1 && (
-            <button type="button" class="small" aria-label={`Remove ${name || 'the parameter'}`} onClick={() => setRows(rows.filter((_, j) => j !== i))}>
+            <button type="button" class="small" aria-label={`Remove ${name || 'the parameter'}`} onClick={() => remove(i)}>
               Remove
             </button>
           )}
         </div>
       ))}
       <div class="buttons">
-        <button type="button" onClick={() => setRows([...rows, ['', '']])}>
+        <button ref={add} type="button" onClick={() => setRows([...rows, ['', '']])}>
           Add a parameter
         </button>
         <button class="primary">Search</button>

@@ -1,6 +1,7 @@
 // Slots of a week, and the resources that they belong to.
 
 import { batch, type Client } from '../api/client';
+import type { Json } from '../api/errors';
 import { addDays, dayIn, startOf } from '../dates';
 import { titleOf } from '../fhir/display';
 
@@ -54,12 +55,34 @@ export async function loadWeek(client: Client, monday: string, zone: string): Pr
 /** bookable are the types that a resource or a location of a slot may have. */
 const bookable = ['Practitioner', 'PractitionerRole', 'Location', 'Device', 'HealthcareService'];
 
-async function namesOf(client: Client, ids: string[]): Promise<Map<string, string>> {
-  if (ids.length === 0) return new Map();
-  const some = ids.slice(0, 100).join(',');
-  const found = await batch(client, bookable.map((type) => `${type}?_id=${some}&_count=100`));
-  const records = found.flatMap((bundle) => bundle?.entry ?? []).map((entry) => entry.resource);
-  return new Map(records.map((r) => [r.id.toLowerCase(), titleOf(r)]));
+/** maxNames is how many names are searched for at once. Further resources and locations are shown by their ids. */
+const maxNames = 100;
+
+/** uris is the system of identifiers that are URIs, such as urn:uuid:0198c4f2-7d1e-7c3a-9b5f-000000000003. */
+const uris = 'urn:ietf:rfc:3986';
+const uuidUri = 'urn:uuid:';
+
+function uuidsOf(record: Json): string[] {
+  const values: string[] = (record.identifier ?? []).filter((i: Json) => i.system === uris).map((i: Json) => i.value ?? '');
+  return values.filter((value) => value.startsWith(uuidUri)).map((value) => value.slice(uuidUri.length));
+}
+
+/** namesOf returns the names of the records that UUIDs of slots stand for. A record has the UUID as its id, or else as an identifier. */
+export async function namesOf(client: Client, uuids: string[]): Promise<Map<string, string>> {
+  const names = new Map<string, string>();
+  const read = async (parameter: string, valueOf: (uuid: string) => string, keysOf: (record: Json) => string[]) => {
+    const missing = uuids.filter((uuid) => !names.has(uuid.toLowerCase())).slice(0, maxNames);
+    if (missing.length === 0) return;
+    const query = new URLSearchParams({ [parameter]: missing.map(valueOf).join(','), _count: String(maxNames) });
+    const found = await batch(client, bookable.map((type) => `${type}?${query}`));
+    const wanted = new Set(missing.map((uuid) => uuid.toLowerCase()));
+    for (const { resource } of found.flatMap((bundle) => bundle?.entry ?? [])) {
+      for (const key of keysOf(resource).map((uuid) => uuid.toLowerCase())) if (wanted.has(key)) names.set(key, titleOf(resource));
+    }
+  };
+  await read('_id', (uuid) => uuid, (record) => [record.id ?? '']);
+  await read('identifier', (uuid) => `${uris}|${uuidUri}${uuid}`, uuidsOf);
+  return names;
 }
 
 /** byDay groups slots by the day on which they begin in a zone, in the order of time. */

@@ -41,16 +41,25 @@ export interface Health {
   failingSince?: string | undefined;
 }
 
-/** maxWebhooks is how many webhooks are shown: each needs two requests for its deliveries. */
-export const maxWebhooks = 25;
+/** webhooksPerPage is the number of webhooks on a page. Each needs two requests for its deliveries. */
+const webhooksPerPage = 25;
 
-/** loadWebhooks returns the newest webhooks of a site. */
-export async function loadWebhooks(client: Client): Promise<Webhook[]> {
-  return (await client.ahds(`/webhook?pageSize=${maxWebhooks}&sortBy=createdAt&sortOrder=desc`)).json.data;
+export interface Webhooks {
+  /** page has the webhooks of a page, the newest first. */
+  page: Health[];
+  /** total is the number of all webhooks of the site. */
+  total: number;
+  pages: number;
+}
+
+/** loadWebhooks returns a page of the webhooks of a site, counted from 0, and how they do. */
+export async function loadWebhooks(client: Client, page: number): Promise<Webhooks> {
+  const { data, meta } = (await client.ahds(`/webhook?pageSize=${webhooksPerPage}&page=${page}&sortBy=createdAt&sortOrder=desc`)).json;
+  return { page: await Promise.all(data.map((hook: Webhook) => healthOf(client, hook))), total: meta.total, pages: meta.totalPages };
 }
 
 /** healthOf looks at the latest deliveries of a webhook. */
-export async function healthOf(client: Client, hook: Webhook): Promise<Health> {
+async function healthOf(client: Client, hook: Webhook): Promise<Health> {
   const list = `/webhook/${hook.webhookId}/delivery`;
   const [latest, pending] = await Promise.all([
     client.ahds(`${list}?pageSize=50`),

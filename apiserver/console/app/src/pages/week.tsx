@@ -2,7 +2,7 @@
 
 import { useState } from 'preact/hooks';
 import { ApiError } from '../api/errors';
-import { addDays, clock, dayIn, dayName, mondayOf, viewerZone } from '../dates';
+import { addDays, clock, dayIn, dayName, isDay, mondayOf, viewerZone } from '../dates';
 import { go } from '../router';
 import { useSite } from '../site';
 import { announce } from '../ui/announce';
@@ -22,7 +22,7 @@ export default function WeekPage({ route }: PageProps) {
   const ownZone = route.query.get('zone') === 'mine';
   const zone = ownZone ? viewerZone : metadata.zone;
   const asked = route.query.get('week') ?? '';
-  const monday = mondayOf(/^\d{4}-\d{2}-\d{2}$/.test(asked) ? asked : dayIn(Date.now(), zone));
+  const monday = mondayOf(isDay(asked) ? asked : dayIn(Date.now(), zone));
   const resource = route.query.get('resource') ?? '';
   const [creating, setCreating] = useState(false);
   const week = useLoad(() => loadWeek(client, monday, zone), [client, monday, zone]);
@@ -109,7 +109,7 @@ function Days({ week, monday, zone, resource, onChanged }: DaysProps) {
               {(days.get(day) ?? []).map((s) => {
                 const state = stateOf(s, Date.now());
                 return (
-                  <li>
+                  <li key={s.availabilitySlotId}>
                     <button class={`slot ${state}`} onClick={() => setChosen(s.availabilitySlotId)} data-slot={s.availabilitySlotId}>
                       <span class="time">
                         {clock(s.startAt, zone)}–{clock(s.endAt, zone)}
@@ -150,6 +150,7 @@ function SlotDialog({ slot, week, zone, onClose, onChanged }: SlotProps) {
   const state = stateOf(slot, Date.now());
   const token = state === 'held' ? client.holds.get(id) : undefined;
   const act = async (name: 'hold' | 'book' | 'release', done: string) => {
+    if (busy) return; // a disabled button would lose the focus
     setBusy(true);
     setError(undefined);
     const asked = { ...(token && { holdToken: token }), ...(name === 'hold' && { ttlSeconds: holdSeconds }) };
@@ -203,13 +204,13 @@ function SlotDialog({ slot, week, zone, onClose, onChanged }: SlotProps) {
       {error !== undefined && <Failure error={error} />}
       {error instanceof ApiError && error.conflictingSlotId && <Conflict id={error.conflictingSlotId} own={id} week={week} zone={zone} />}
       <div class="buttons">
-        <button class="primary" disabled={busy || !slot.isActive || slot.isBooked} onClick={() => act('book', 'The slot is booked.')}>
+        <button class="primary" disabled={!slot.isActive || slot.isBooked} onClick={() => act('book', 'The slot is booked.')}>
           Book
         </button>
-        <button disabled={busy || !slot.isActive || slot.isBooked} onClick={() => act('hold', `The slot is held for ${holdSeconds / 60} minutes.`)}>
+        <button disabled={!slot.isActive || slot.isBooked} onClick={() => act('hold', `The slot is held for ${holdSeconds / 60} minutes.`)}>
           Hold for {holdSeconds / 60} minutes
         </button>
-        <button disabled={busy || (state !== 'booked' && !token)} onClick={() => act('release', 'The slot is free.')}>
+        <button disabled={state !== 'booked' && !token} onClick={() => act('release', 'The slot is free.')}>
           Release
         </button>
       </div>

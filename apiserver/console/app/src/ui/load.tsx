@@ -43,13 +43,17 @@ export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[]): Loa
   return { ...state, reload };
 }
 
-/** View shows the data, or that it is loading, or why there is none. */
+/** View shows the data, or that it is loading, or why there is none. It takes the focus of an element in it that is removed or disabled. */
 export function View<T>({ of, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }) {
-  if (of.error !== undefined) return <Failure error={of.error} retry={of.reload} />;
-  if (of.data === undefined) return <Loading />;
+  const ref = useRef<HTMLDivElement>(null);
+  const hadFocus = ref.current?.contains(document.activeElement); // before the content changes
+  useEffect(() => {
+    if (hadFocus && document.activeElement === document.body) ref.current!.focus();
+  });
+  const stale = of.loading && of.data !== undefined;
   return (
-    <div aria-busy={of.loading} class={of.loading ? 'stale' : ''}>
-      {children(of.data)}
+    <div ref={ref} tabIndex={-1} aria-busy={stale} class={stale ? 'stale' : ''}>
+      {of.error !== undefined ? <Failure error={of.error} retry={of.reload} /> : of.data === undefined ? <Loading /> : children(of.data)}
     </div>
   );
 }

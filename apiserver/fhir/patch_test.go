@@ -119,7 +119,7 @@ var _ = Describe("Patch", func() {
 		} {
 			refused := s.do("PATCH", path, patch, sendPatch, with("X-Caller", "no-get"))
 			Expect(refused.status).To(Equal(http.StatusForbidden), path)
-			Expect(string(refused.body)).NotTo(ContainSubstring("Rex"))
+			Expect(refused.body).NotTo(ContainSubstring("Rex"))
 		}
 		s.do("DELETE", "/patient/rex", "")
 		Expect(s.do("PATCH", "/patient/rex", `[]`, sendPatch).status).To(Equal(http.StatusGone))

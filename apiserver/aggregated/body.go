@@ -12,8 +12,9 @@ import (
 )
 
 // bodyOf returns the body of the record of an object: the spec, with resourceType kind and the id in
-// front. It validates the body by r4.Read, as all APIs do. Errors: those of the fields of the object.
-func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList) {
+// front. It validates the body by r4.Read, as all APIs do, and refuses projections. bases are the base URLs
+// of the Site's FHIR API. Errors: those of the fields of the object.
+func bodyOf(kind, id string, spec json.RawMessage, bases []string) (store.Body, field.ErrorList) {
 	path := field.NewPath("spec")
 	text := jsontext.Value(strings.TrimSpace(string(spec)))
 	if len(text) == 0 || text.Kind() == jsontext.KindNull {
@@ -29,9 +30,12 @@ func bodyOf(kind, id string, spec json.RawMessage) (store.Body, field.ErrorList)
 	if rest := strings.TrimSpace(string(text[1:])); rest != "}" {
 		head += ","
 	}
-	resource, err := r4.Read(append([]byte(head), text[1:]...), r4.Options{Type: kind, Optional: r4.OptionalInContract})
+	resource, err := r4.Read(append([]byte(head), text[1:]...), r4.Options{Type: kind, Optional: r4.OptionalInContract, Bases: bases})
 	if err != nil {
 		return store.Body{}, fieldErrors(err)
+	}
+	if r4.IsSubset(text) {
+		return store.Body{}, field.ErrorList{field.Forbidden(path.Child("meta", "tag"), "the tag SUBSETTED marks a part of a record; send the whole resource, without the tag")}
 	}
 	return store.Body{JSON: resource.Body, IDOffset: resource.IDOffset, MetaOffset: resource.MetaOffset}, nil
 }

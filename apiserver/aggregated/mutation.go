@@ -95,7 +95,7 @@ func noSite(namespace, plural string) error {
 // of the object. Errors: *store.IDTakenError, and those of the API machinery.
 func (w *mutation) create(ctx context.Context, sent r4v1.Object, generated bool, validate rest.ValidateObjectFunc) (runtime.Object, error) {
 	rest.FillObjectMetaSystemFields(sent)
-	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, named: w.site.UpdateCreate || generated}
+	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, bases: w.site.Bases, named: w.site.UpdateCreate || generated}
 	if err := rest.BeforeCreate(checked, ctx, sent); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,8 @@ type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
 	kind r4v1.Kind
+	// bases are the base URLs of the Site's FHIR API.
+	bases []string
 	// named reports whether a new object may have its current name: the Site lets clients choose
 	// ids, or the server generated the name.
 	named bool
@@ -100,7 +102,7 @@ func (s *strategy) read(sent r4v1.Object) field.ErrorList {
 		sent.SetSpec([]byte(text))
 	}
 	var errs field.ErrorList
-	s.body, errs = bodyOf(s.kind.Name, id, sent.GetSpec())
+	s.body, errs = bodyOf(s.kind.Name, id, sent.GetSpec(), s.bases)
 	return errs
 }
 

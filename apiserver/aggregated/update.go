@@ -101,7 +101,7 @@ func (w *mutation) update(ctx context.Context, record store.Record, info rest.Up
 		return nil, apierrors.NewConflict(w.groupResource(), current.GetName(), errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 	}
 	sent.SetResourceVersion(current.GetResourceVersion())
-	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, current: &record}
+	checked := &strategy{ObjectTyper: w.scheme, NameGenerator: names.SimpleNameGenerator, kind: w.kind, bases: w.site.Bases, current: &record}
 	if err := rest.BeforeUpdate(checked, ctx, sent, current); err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ func addAll(t *testing.T, log *Log, entries []*Entry) {
 	}
 }
 
-// TestAnonymousRequestsAreLimited stores some refused requests without a caller one by one, and says how many more
-// there were.
+// TestAnonymousRequestsAreLimited shows that refused requests without a caller are stored up to a limit, and
+// counted in a summary beyond it.
 func TestAnonymousRequestsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		storage := &memory{}

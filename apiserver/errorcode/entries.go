@@ -62,7 +62,7 @@ var entries = []Entry{
 	{"slot_inactive", "The slot is not active.", "isActive is false.", "Choose another slot."},
 	{"still_referenced", "Other records refer to this one.", "The site checks references (fhir.referentialIntegrity: Enforce).", "Change or delete the records that `diagnostics` names, or all of them in a transaction."},
 	{"storage_full", "The storage of the site is full.", "The site has reached its maximum of records or bytes.", "Delete what is not needed, or ask the operator for a higher limit."},
-	{"subsetted_resource", "The resource is a part of a record.", "It has the tag SUBSETTED, which responses to _elements and _summary have. Storing it would remove the elements that it lacks.", "Read the record without _elements and _summary, change it, and send it whole."},
+	{"subsetted_resource", "The resource is a part of a record.", "It has the tag SUBSETTED, which responses to _elements and _summary have. Storing it would remove the elements that it lacks.", "Read the record without _elements and _summary, change it, and send it whole. If the stored record has the tag itself, make sure that it is complete, and remove the tag."},
 	{"timeout", "The request took too long.", "The server or its storage is busy. If the request was a write, it may have succeeded.", "Read the current record, then repeat the request after the number of seconds in Retry-After."},
 	{"too_costly", "The request asks for too much at once.", "A response, a patch or a purge would exceed a limit of the server or of the Site.", "Split the request: a smaller _count or Bundle, fewer operations of a patch, or fewer records of a purge."},
 	{"too_deep", "The body is nested too deeply.", "Objects and arrays may be nested up to 64 levels deep.", "Send a flatter body."},

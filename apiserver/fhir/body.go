@@ -50,7 +50,7 @@ func checkComplete(typeName string, text []byte) error {
 	}
 	return r4.Errors{{
 		Severity: r4.SeverityError, Type: issueBusinessRule, Code: codeSubsetted, Expression: typeName + ".meta.tag",
-		Diagnostics: "the resource has the tag SUBSETTED, so it may lack elements of the record; read it without _elements and _summary, change it and send it whole",
+		Diagnostics: "the resource has the tag SUBSETTED, so it may lack elements of the record; read it without _elements and _summary, change it and send it whole; if the stored record has the tag itself, remove the tag",
 	}}
 }
 

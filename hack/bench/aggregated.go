@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -107,10 +108,12 @@ func installCustomResource(ctx context.Context, in installation) error {
 	if _, err := in.paddock.Kubectl(ctx, "apply", "-f", file); err != nil {
 		return err
 	}
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		_, err := in.paddock.Kubectl(ctx, "get", "patients.bench.paddock.health")
-		return err == nil, nil // the kind is not served before it is established
+	var last error // the kind is not served before it is established
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		_, last = in.paddock.Kubectl(ctx, "get", "patients.bench.paddock.health")
+		return last == nil, nil
 	})
+	return errors.Join(err, last)
 }
 
 // objects are Patients of a namespace, as kube-apiserver shows them to a client.

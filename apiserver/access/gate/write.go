@@ -186,7 +186,8 @@ func (s *Store) approve(o *operation, current *store.Record) error {
 		case !o.visible:
 			return errHidden
 		}
-		return s.checkLowering(o, o.before) // earlier versions are visible if the new one is
+		// Fewer labels would show earlier versions that only the labels of the last version hide.
+		return s.checkLowering(o, o.before)
 	}
 	labels := s.options.Labels(o.Key.Type, current.Body)
 	visible := o.visible
@@ -209,8 +210,8 @@ func (s *Store) approve(o *operation, current *store.Record) error {
 	return s.checkLowering(o, labels)
 }
 
-// checkLowering returns an error if an update, or a write that restores a deleted record, lowers the protection of a record and the caller is
-// not privileged.
+// checkLowering returns an error if an update, or a write that restores a deleted record, lowers the
+// protection of a record and the caller is not privileged.
 func (s *Store) checkLowering(o *operation, before store.Labels) error {
 	if o.Kind != store.Put || !s.options.View.Rules.Lowers(o.Key.Type, before, s.options.Labels(o.Key.Type, o.Body)) {
 		return nil

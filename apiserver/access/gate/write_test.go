@@ -84,12 +84,9 @@ func TestWriteOfDeletedRecord(t *testing.T) {
 }
 
 // TestRestoreKeepsProtection shows that a record that was deleted can be restored with less protection only by a
-// privileged caller: its earlier versions are visible if the new one is.
+// privileged caller. Otherwise, earlier versions could be shown that only the labels of the last version hide.
 func TestRestoreKeepsProtection(t *testing.T) {
 	unprivileged := errors.New("unprivileged")
-	secret := privacy.Labels("Patient", []store.IndexValue{{
-		Param: "_security", Value: store.Token{System: "http://terminology.hl7.org/CodeSystem/v3-Confidentiality", Code: "v"},
-	}})
 	for name, test := range map[string]struct {
 		last, restored string
 		privileged     bool
@@ -110,12 +107,7 @@ func TestRestoreKeepsProtection(t *testing.T) {
 					},
 					Reads: func(string) (bool, error) { return true, nil },
 				},
-				Labels: func(_ string, body store.Body) store.Labels {
-					if string(body.JSON) == "secret" {
-						return secret
-					}
-					return store.Labels{}
-				},
+				Labels:       veryRestrictedIfSecret,
 				Protects:     func(string) bool { return true },
 				Unprivileged: func(string) error { return unprivileged },
 			})
@@ -128,6 +120,46 @@ func TestRestoreKeepsProtection(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRestoreOfMany restores more records than Write has attempts. The caller sees all records, but is not
+// privileged.
+func TestRestoreOfMany(t *testing.T) {
+	unprivileged := errors.New("unprivileged")
+	opened, err := gate.New(buried{last: "secret"}, gate.Options{
+		View: &privacy.View{
+			Rules:  &privacy.Rules{},
+			Rights: func(string) (privacy.Rights, error) { return privacy.Rights{BreaksGlass: true}, nil },
+			Reads:  func(string) (bool, error) { return true, nil },
+		},
+		Labels:       veryRestrictedIfSecret,
+		Protects:     func(string) bool { return true },
+		Unprivileged: func(string) error { return unprivileged },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ops []store.Op
+	for i := range 12 {
+		ops = append(ops, store.Op{Kind: store.Put, Key: store.Key{Type: "Patient", ID: string(rune('a' + i))}, Body: store.Body{JSON: []byte("secret")}})
+	}
+	if _, err := opened.Write(t.Context(), ops); err != nil {
+		t.Error(err)
+	}
+	ops[len(ops)-1].Body.JSON = []byte("open")
+	if _, err := opened.Write(t.Context(), ops); !errors.Is(err, unprivileged) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// veryRestrictedIfSecret returns the confidentiality V for the body "secret".
+func veryRestrictedIfSecret(_ string, body store.Body) store.Labels {
+	if string(body.JSON) != "secret" {
+		return store.Labels{}
+	}
+	return privacy.Labels("Patient", []store.IndexValue{{
+		Param: "_security", Value: store.Token{System: "http://terminology.hl7.org/CodeSystem/v3-Confidentiality", Code: "v"},
+	}})
 }
 
 // restricted returns a gate for a caller whose rights extend to records with the text "mine".

@@ -131,10 +131,10 @@ func isScheme(text []byte) bool {
 // whether the URL begins with a base URL of the site.
 func (r *reader) parseOwn(url []byte) (literal, bool) {
 	for _, base := range r.opts.Bases {
-		record, ok := bytes.CutPrefix(url, []byte(base+"/"))
-		if !ok {
+		if len(url) <= len(base) || url[len(base)] != '/' || string(url[:len(base)]) != base {
 			continue
 		}
+		record := url[len(base)+1:]
 		spelling, rest, _ := bytes.Cut(record, []byte{'/'})
 		if t, known := TypeOf(string(spelling)); known {
 			record = append([]byte(t.Name+"/"), rest...)

@@ -115,7 +115,10 @@ func (h *handler) batchSlots(w http.ResponseWriter, r *request) error {
 			}
 		}
 	}
-	readable := h.canRead(r, Group, slots.resource, "")
+	readable, err := h.canRead(r, Group, slots.resource, "")
+	if err != nil {
+		return err
+	}
 	items := []byte(`{"data":[`)
 	for i, e := range entries {
 		if i > 0 {
@@ -240,7 +243,7 @@ func inEntry(errs fielderror.Errors, i int) fielderror.Errors {
 }
 
 // appendResult appends the answer to the entry at index i: its status, the ETag, and the slot or a
-// problem. If readable is not set, a slot that the entry did not create is shown by its id only.
+// problem. If readable is not set, a slot that the entry did not create is shown by its id and ETag only.
 // Errors: those of rendering the slot.
 func (h *handler) appendResult(to []byte, r *request, i int, result batchResult, readable bool) ([]byte, error) {
 	w := schema.NewWriter(to)

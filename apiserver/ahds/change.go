@@ -108,8 +108,8 @@ func (h *handler) removeRecord(r *request, k *kind) error {
 }
 
 // edit returns the record after a change. matched is set if the If-Match of the request has the ETag
-// of the record. The value * does not count, because it matches every version. Errors:
-// errNothingChanges.
+// of the record. The value * does not count, because it matches every version. edit returns
+// errNothingChanges to leave the record as it is. Other errors are those of validation and of package slot.
 type edit func(rec store.Record, before stored, matched bool) (stored, error)
 
 // errNothingChanges is the error of an edit that leaves the record as it is.
@@ -117,9 +117,9 @@ var errNothingChanges = errors.New("the request changes nothing")
 
 // change edits the record of the path, or returns it if the edit leaves it as it is. It retries after
 // a conflict with another write. A change with an idempotency key is applied once: a repeated request
-// changes nothing and gets the version that the first request created (versionOf). Errors:
-// fielderror.Errors, *web.ETagError, *preconditionError, *keyReusedError, those of edit and of the
-// store.
+// changes nothing and gets the version that the first request created (versionOf). A request that leaves
+// the record as it is does not use its key. Errors: fielderror.Errors, *web.ETagError, *preconditionError,
+// *keyReusedError, those of edit except errNothingChanges, and those of the store.
 func (h *handler) change(r *request, k *kind, method store.Method, key idempotencyKey, edit edit) (store.Record, error) {
 	if err := list.ParseNone(r.query); err != nil {
 		return store.Record{}, err

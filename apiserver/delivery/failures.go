@@ -41,6 +41,9 @@ func lastFailure(ctx context.Context, log Log, webhook string, h Health) (last A
 				failed := attempt.Reason != ReasonDelivered && attempt.Reason != ReasonDisabled
 				if failed && !attempt.At.Before(h.FailingSince) && !attempt.At.Before(last.At) {
 					last = attempt
+					if d.Event.Restricted {
+						last.Message = attempt.OwnMessage() // all who may read the Webhook see its status
+					}
 				}
 			}
 		}

@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -57,5 +58,23 @@ func TestLastFailures(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestLastFailureOfRestrictedEvent shows that the health of a webhook does not quote what its receiver sent about
+// a restricted event.
+func TestLastFailureOfRestrictedEvent(t *testing.T) {
+	since := time.Date(2031, 3, 1, 9, 0, 0, 0, time.UTC)
+	failed := Attempt{At: since.Add(time.Minute), Reason: ReasonConnection, Message: "the connection failed: malformed HTTP response \"vip\""}
+	for _, restricted := range []bool{false, true} {
+		d := Delivery{Webhook: "w", Status: Failed, Attempts: []Attempt{failed}}
+		d.Event.Restricted = restricted
+		health := map[string]Health{"w": {FailingSince: since}}
+		if err := AddLastFailures(t.Context(), deliveryLog{all: []Delivery{d}}, health); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(health["w"].LastFailure.Message, "vip"); got == restricted {
+			t.Errorf("restricted %t: %q", restricted, health["w"].LastFailure.Message)
+		}
 	}
 }

@@ -36,6 +36,7 @@ type webhooks struct {
 	mu sync.Mutex
 	// causes are those for which it was disabled, unless refusal says why it cannot be.
 	causes  []Cause
+	reasons []string // the messages of the causes
 	refusal error
 }
 
@@ -43,11 +44,11 @@ func (w *webhooks) Webhook(context.Context, string, time.Time) (Webhook, error) 
 	return w.webhook, w.err
 }
 
-func (w *webhooks) Disable(_ context.Context, _ Webhook, cause Cause, _ string) error {
+func (w *webhooks) Disable(_ context.Context, _ Webhook, cause Cause, message string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refusal == nil {
-		w.causes = append(w.causes, cause)
+		w.causes, w.reasons = append(w.causes, cause), append(w.reasons, message)
 	}
 	return w.refusal
 }
@@ -446,6 +447,37 @@ func TestDisable(t *testing.T) {
 				t.Errorf("outcome %+v, reported %v, want %t", outcome, r.webhooks.causes, test.want)
 			}
 		})
+	}
+}
+
+// TestDisabledByRestrictedEvent shows that the reason why a webhook is disabled does not quote what its receiver
+// sent about a restricted event.
+func TestDisabledByRestrictedEvent(t *testing.T) {
+	for _, restricted := range []bool{false, true} {
+		r := startReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(conn, `{"subject":"Patient/vip"}`+"\n")
+			_ = conn.Close()
+		}, false)
+		long := time.Now().Add(-200 * time.Hour)
+		r.webhooks.webhook.FailingSince = long
+		sent := event
+		sent.Restricted = restricted
+		sender := NewSender(SenderConfig{Egress: Egress{Allowed: []netip.Prefix{loopback}}})
+		outcome, err := sender.Site("clinic", r.webhooks, healthLog{health: map[string]Health{"w": {FailingSince: long}}}).Attempt(t.Context(), "w", sent, 0)
+		if err != nil || !outcome.Disable || len(r.webhooks.reasons) != 1 {
+			t.Fatalf("outcome %+v, error %v", outcome, err)
+		}
+		if got := strings.Contains(r.webhooks.reasons[0], "vip"); got == restricted {
+			t.Errorf("restricted %t: %q", restricted, r.webhooks.reasons[0])
+		}
+		if !strings.Contains(outcome.Attempt.Message, "vip") {
+			t.Errorf("the attempt: %q", outcome.Attempt.Message)
+		}
 	}
 }
 

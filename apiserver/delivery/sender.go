@@ -139,7 +139,11 @@ func (a *attempter) outcomeOf(
 		a.config.Metrics.delivered(ended.Sub(event.Accepted))
 		return Outcome{Attempt: attempt, Status: Delivered}, nil
 	}
-	if a.disable(ctx, webhook, attempt) {
+	failed := attempt
+	if event.Restricted {
+		failed.Message = attempt.OwnMessage() // all who may read the Webhook see why it is disabled
+	}
+	if a.disable(ctx, webhook, failed) {
 		return Outcome{Attempt: attempt, Status: Undelivered, Disable: true}, nil
 	}
 	delay, more := pause(webhook.Delays, attempts, a.config.Random())

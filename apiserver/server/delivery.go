@@ -71,9 +71,10 @@ func Deliver(ctx context.Context, config DeliveryConfig) error {
 	group.Go(func() error {
 		return lead(failed, config.Kubernetes, config.Namespace, func(ctx context.Context) { config.Webhooks.KeepReporting(ctx, config.Sites.Health) })
 	})
-	// Events are sent only once the webhooks are known, which decide the receivers and the order.
+	// Events are sent only after all webhooks are known. The webhooks determine the receivers, and whether
+	// events are sent in order.
 	group.Go(func() error {
-		if !config.Webhooks.WaitForSync(stopping) {
+		if !config.Webhooks.WaitForSync(stopping) || stopping.Err() != nil {
 			return nil
 		}
 		ready.webhooksKnown()

@@ -27,9 +27,12 @@ import (
 // ReportInterval is the interval at which KeepReporting reports the health of webhooks.
 const ReportInterval = 30 * time.Second
 
-// concurrentReports is the maximum number of namespaces whose health is reported concurrently. A database
-// that does not respond delays one of them for some seconds, so that the others are not late.
-const concurrentReports = 8
+// concurrentReports is the maximum number of namespaces whose health is read at the same time. A namespace
+// whose database does not respond occupies one place for healthTimeout.
+const (
+	concurrentReports = 8
+	healthTimeout     = ReportInterval / 3
+)
 
 // errChanged is returned if the settings of a webhook to disable have changed.
 var errChanged = errors.New("the settings of the webhook have changed in the meantime")
@@ -125,7 +128,9 @@ func (t *Targets) reportAll(ctx context.Context, health func(ctx context.Context
 	group.SetLimit(concurrentReports)
 	for i, namespace := range names {
 		group.Go(func() error {
-			found, err := health(ctx, namespace)
+			limited, cancel := context.WithTimeout(ctx, healthTimeout)
+			defer cancel()
+			found, err := health(limited, namespace)
 			if err == nil && found != nil {
 				t.backlog.set(namespace, found)
 				err = t.Report(ctx, namespace, found)

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -379,7 +380,7 @@ var _ = Describe("The health of webhooks", func() {
 })
 
 var _ = Describe("Webhooks that cannot be listed", func() {
-	It("are not synced, and nobody waits for them longer than the context", func(ctx SpecContext) {
+	It("are not synced, and WaitForSync ends with its context", func(ctx SpecContext) {
 		rights, err := cluster.UserConfig("system:serviceaccount:default:default")
 		Expect(err).NotTo(HaveOccurred())
 		unreadable, err := targets.New(rights, targets.Options{SecretsNamespace: secretsNamespace})
@@ -388,6 +389,9 @@ var _ = Describe("Webhooks that cannot be listed", func() {
 		done := make(chan error, 1)
 		go func() { done <- unreadable.Run(running) }()
 		DeferCleanup(func() { stop(); Expect(<-done).To(Succeed()) })
+		reader, err := client.New(rights, client.Options{Scheme: admin.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(apierrors.IsForbidden(reader.List(ctx, &v1alpha1.WebhookList{}))).To(BeTrue())
 		waiting, end := context.WithTimeout(ctx, time.Second)
 		defer end()
 		Expect(unreadable.WaitForSync(waiting)).To(BeFalse())

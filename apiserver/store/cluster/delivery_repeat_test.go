@@ -73,8 +73,8 @@ func (d *repeated) untilSent(attempts int) {
 	until(d.T, "attempts", attempts, func() int { return len(d.attempts()) })
 }
 
-// untilLogged waits until the delivery has ended after a number of attempts, and until the log has each
-// of them once.
+// untilLogged waits until the delivery has ended after a number of attempts or more, and until the log has
+// each of them once. A process sends again what the former one could not store before its end.
 func (d *repeated) untilLogged(attempts int) {
 	d.Helper()
 	d.untilSent(attempts)
@@ -85,7 +85,8 @@ func (d *repeated) untilLogged(attempts int) {
 		for _, a := range found.Attempts {
 			logged = append(logged, a.At)
 		}
-		return err == nil && found.Status != delivery.Pending && len(logged) > 0 && logged[len(logged)-1].Equal(d.attempts()[attempts-1])
+		sent := d.attempts()
+		return err == nil && found.Status != delivery.Pending && len(logged) > 0 && logged[len(logged)-1].Equal(sent[len(sent)-1])
 	})
 	if diff := cmp.Diff(d.attempts(), logged); diff != "" {
 		d.Errorf("attempts in the log (-sent +logged):\n%s", diff)
@@ -139,6 +140,10 @@ func TestRepeatedBeforeItIsLogged(t *testing.T) {
 			d.repeat()
 			open()
 			if restart {
+				until(t, "attempts of the delivery", true, func() bool {
+					found, err := d.log.Delivery(t.Context(), "a", d.id)
+					return err == nil && len(found.Attempts) > 1
+				})
 				stop()
 				deliverTo(t, control.Config(), newNamespace(t), d.to)
 			}

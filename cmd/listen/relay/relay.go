@@ -165,7 +165,7 @@ func (r *Relay) open(ctx context.Context) (*http.Response, time.Duration, error)
 		return nil, 0, &refusal{text}
 	}
 	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 without one
-	return nil, min(time.Duration(seconds)*time.Second, maxPause), errors.New(text)
+	return nil, time.Duration(min(max(seconds, 0), int(maxPause/time.Second))) * time.Second, errors.New(text)
 }
 
 // delivery is the data of an event of the stream.

@@ -240,6 +240,8 @@ func TestRetryAfter(t *testing.T) {
 		"later":                    {http.StatusServiceUnavailable, "7", 7 * time.Second, false},
 		"too many requests":        {http.StatusTooManyRequests, "2", 2 * time.Second, false},
 		"much later":               {http.StatusServiceUnavailable, "86400", maxPause, false},
+		"very much later":          {http.StatusServiceUnavailable, "99999999999999999999", maxPause, false},
+		"a negative number":        {http.StatusServiceUnavailable, "-5", 0, false},
 		"a date":                   {http.StatusBadGateway, "Mon, 30 Nov 2026 00:00:00 GMT", 0, false},
 		"not at all":               {http.StatusBadGateway, "", 0, false},
 		"forbidden, from a proxy":  {http.StatusForbidden, "7", 0, true},

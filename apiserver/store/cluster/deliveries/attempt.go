@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -175,12 +176,15 @@ func (q *queue) store(ctx context.Context, e *entry, obj *recordsv1.WebhookDeliv
 
 // keepAttempts adds the attempts of obj to its WebhookDelivery, which another writer has changed since obj
 // was read, for example to repeat the delivery. The status and the schedule stay as that writer has set
-// them. It retries until ctx ends.
+// them. It retries until ctx ends, but not a change that kube-apiserver refuses as invalid or too large.
 func (q *queue) keepAttempts(ctx context.Context, obj *recordsv1.WebhookDelivery) {
 	for ctx.Err() == nil {
 		err := q.addAttempts(ctx, obj)
 		switch {
 		case err == nil || apierrors.IsNotFound(err):
+			return
+		case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
+			slog.ErrorContext(ctx, "cannot add attempts to a delivery", "namespace", q.namespace, "webhook", obj.Spec.Webhook, "delivery", obj.Name, "error", err)
 			return
 		case !apierrors.IsConflict(err):
 			slog.WarnContext(ctx, "cannot add attempts to a delivery; the server will retry", "namespace", q.namespace, "webhook", obj.Spec.Webhook, "delivery", obj.Name, "error", err)
@@ -196,7 +200,11 @@ func (q *queue) addAttempts(ctx context.Context, obj *recordsv1.WebhookDelivery)
 	if err := q.client.Get(ctx, objects.Delivery, q.namespace, obj.Name, &current); err != nil || current.Spec.SiteKey != obj.Spec.SiteKey {
 		return err
 	}
-	current.Spec.Attempts = mergeAttempts(current.Spec.Attempts, obj.Spec.Attempts)
+	merged := mergeAttempts(current.Spec.Attempts, obj.Spec.Attempts)
+	if slices.EqualFunc(merged, current.Spec.Attempts, isSameAttempt) {
+		return nil
+	}
+	current.Spec.Attempts = merged
 	patch, err := changePatch(&current)
 	if err == nil {
 		_, err = q.client.MergePatch(ctx, objects.Delivery, q.namespace, obj.Name, patch)

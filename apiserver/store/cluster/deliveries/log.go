@@ -217,6 +217,9 @@ func (l *log) Redeliver(ctx context.Context, webhook, id string) (delivery.Deliv
 		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
 			continue
 		}
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, delivery.ErrContentGone) {
+			return delivery.Delivery{}, err
+		}
 		if err != nil {
 			return delivery.Delivery{}, objects.StoreError("repeat delivery "+id, err)
 		}

@@ -105,12 +105,11 @@ func addAttempt(spec *recordsv1.WebhookDeliverySpec, a delivery.Attempt) {
 }
 
 // mergeAttempts returns the attempts of a delivery that are in a or in b, each once, the oldest first. It
-// drops the oldest attempts beyond maxAttempts. Attempts with the same time are the same attempt, because
-// the attempts of a delivery do not overlap. Objects store times in microseconds.
+// drops the oldest attempts beyond maxAttempts.
 func mergeAttempts(a, b []recordsv1.DeliveryAttempt) []recordsv1.DeliveryAttempt {
 	merged := slices.Clone(a)
 	for _, attempt := range b {
-		if !slices.ContainsFunc(a, func(known recordsv1.DeliveryAttempt) bool { return known.At.UnixMicro() == attempt.At.UnixMicro() }) {
+		if !slices.ContainsFunc(a, func(known recordsv1.DeliveryAttempt) bool { return isSameAttempt(known, attempt) }) {
 			merged = append(merged, attempt)
 		}
 	}
@@ -119,6 +118,10 @@ func mergeAttempts(a, b []recordsv1.DeliveryAttempt) []recordsv1.DeliveryAttempt
 	}
 	return merged[max(0, len(merged)-maxAttempts):]
 }
+
+// isSameAttempt reports whether two attempts of a delivery have the same time. Attempts of a delivery do not
+// overlap. Objects store times in microseconds.
+func isSameAttempt(a, b recordsv1.DeliveryAttempt) bool { return a.At.UnixMicro() == b.At.UnixMicro() }
 
 // reschedule makes a delivery pending, with a new schedule whose first attempt is due now.
 func reschedule(spec *recordsv1.WebhookDeliverySpec, now time.Time) {

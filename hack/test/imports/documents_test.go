@@ -52,22 +52,37 @@ func TestDocumentsNameFiles(t *testing.T) {
 }
 
 // TestArchitectureNamesFolders fails if the table of folders in ARCHITECTURE.md leaves out a package. A row names
-// a package by its path, by the last elements of it, or by a folder above it, followed by "and below".
+// the folders of its first cell, in which …/name is next to or below the first one, and those below them whose
+// name is elsewhere in the row. "and below" stands for all folders below.
 func TestArchitectureNamesFolders(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "ARCHITECTURE.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	isNamed := func(folder string) bool {
-		if strings.Contains(string(text), "`"+path.Base(folder)+"`") || strings.Contains(string(text), "/"+path.Base(folder)+"`") {
-			return true
+	names := regexp.MustCompile("`([^`]+)`")
+	named, below := map[string]bool{}, []string{}
+	for row := range strings.Lines(string(text)) {
+		cell, rest, _ := strings.Cut(strings.TrimPrefix(row, "| "), " | ")
+		if !strings.HasPrefix(row, "| `") {
+			continue
 		}
-		for above := path.Dir(folder); above != "."; above = path.Dir(above) {
-			if strings.Contains(string(text), "`"+above+"` and below") {
-				return true
+		first := ""
+		for _, name := range names.FindAllStringSubmatch(cell, -1) {
+			first = cmp.Or(first, name[1])
+			if last, ok := strings.CutPrefix(name[1], "…/"); ok {
+				named[path.Join(first, last)], named[path.Join(path.Dir(first), last)] = true, true
 			}
+			named[name[1]] = true
 		}
-		return false
+		for _, name := range names.FindAllStringSubmatch(rest, -1) {
+			named[path.Join(first, name[1])] = true
+		}
+		if strings.Contains(cell, "and below") {
+			below = append(below, first+"/")
+		}
+	}
+	isNamed := func(folder string) bool {
+		return named[folder] || slices.ContainsFunc(below, func(above string) bool { return strings.HasPrefix(folder, above) })
 	}
 	for name := range list(t, "{{.ImportPath}}") {
 		folder := strings.TrimPrefix(name, module+"/")

@@ -48,8 +48,8 @@ func (r *request) listableTypes(typeNames []string) ([]string, error) {
 	return listed, refused
 }
 
-// authorizeGet checks the right to get a record. A patch needs it in addition to the right to patch, because
-// its response, its errors and the operation test show elements that the caller did not send.
+// authorizeGet checks the right to get a record. Without it, a patch has no body in its response, may not
+// have operations that use stored values, and gets this error instead of one that could show them.
 func (r *request) authorizeGet(key store.Key) error {
 	return r.authorizer.Authorize(r.Context(), r.caller, r.site.Access,
 		access.Action{Verb: "get", Group: Group, Resource: r.kind.Resource, Name: strings.ToLower(key.ID)})

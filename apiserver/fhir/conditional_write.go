@@ -163,9 +163,6 @@ func (h *handler) conditionalPatch(w http.ResponseWriter, r *request) (stepFunc,
 		if err != nil {
 			return step{}, err
 		}
-		if err := r.authorizeGet(match.Key); err != nil {
-			return step{}, err
-		}
 		if err := conditions.check(*match); err != nil {
 			return step{}, err
 		}

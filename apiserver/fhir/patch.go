@@ -14,9 +14,6 @@ const patchFormat = "application/json-patch+json"
 
 // patch plans PATCH …/{id}. The patched resource is validated as an update is. R4 http.html#patch.
 func (h *handler) patch(w http.ResponseWriter, r *request) (stepFunc, error) {
-	if err := r.authorizeGet(r.key()); err != nil {
-		return nil, err
-	}
 	if err := h.parseProjection(r); err != nil {
 		return nil, err
 	}
@@ -63,9 +60,23 @@ func (r *request) readPatch(w http.ResponseWriter) (jsonpatch.Patch, error) {
 	return jsonpatch.Parse(raw)
 }
 
-// applyPatch returns the step that stores the patched record. A patch has no dialect, so the
-// contract's dialect decides which elements may be missing.
+// applyPatch returns the step that stores the patched record. Errors: those of patched. If the caller may not
+// get the record, the error is that of authorizeGet, also for a patch that uses stored values.
 func (r *request) applyPatch(patch jsonpatch.Patch, current store.Record) (step, error) {
+	refused := r.authorizeGet(current.Key)
+	if refused != nil && patch.UsesStoredValues() {
+		return step{}, refused
+	}
+	patched, err := r.patched(patch, current)
+	if refused != nil && err != nil {
+		return step{}, refused
+	}
+	return patched, err
+}
+
+// patched is applyPatch for callers who may get the record. A patch has no dialect, so the contract's dialect
+// decides which elements may be missing.
+func (r *request) patched(patch jsonpatch.Patch, current store.Record) (step, error) {
 	before, err := render(nil, current, projection{})
 	if err != nil {
 		return step{}, err

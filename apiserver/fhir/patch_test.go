@@ -106,21 +106,27 @@ var _ = Describe("Patch", func() {
 		Expect(s.do("PATCH", "/patient/never", off, sendPatch, with("If-Match", "*")).status).To(Equal(http.StatusPreconditionFailed))
 	})
 
-	It("needs a record, and the rights to patch and to get it", func(ctx context.Context) {
+	It("needs a record and the right to patch, and shows nothing without the right to get it", func(ctx context.Context) {
 		s := newSite(ctx)
 		Expect(s.do("PATCH", "/patient/never", `[]`, sendPatch).status).To(Equal(http.StatusNotFound))
 		s.put("/patient/rex", rex)
 		Expect(s.do("PATCH", "/patient/rex", `[]`, sendPatch, with("X-Caller", "no-patch")).status).To(Equal(http.StatusForbidden))
-		for path, patch := range map[string]string{
-			"/patient/rex":              `[{"op":"copy","from":"/name/0/text","path":"/id"}]`,
-			"/patient/never":            `[]`,
-			"/patient?_id=rex":          `[{"op":"test","path":"/active","value":true}]`,
-			"/patient/rex?_pretty=true": `[{"op":"copy","from":"/name/0/text","path":"/gender"}]`,
+		noGet := with("X-Caller", "no-get")
+		for _, patch := range []string{
+			`[{"op":"copy","from":"/name/0/text","path":"/id"}]`, `[{"op":"move","from":"/name/0/text","path":"/gender"}]`,
+			`[{"op":"test","path":"/name/0/text","value":"Rex"}]`, `[{"op":"test","path":"/name/0/text","value":"Max"}]`,
+			`[{"op":"replace","path":"/gender","value":"none"}]`, `[{"op":"remove","path":"/photo"}]`,
 		} {
-			refused := s.do("PATCH", path, patch, sendPatch, with("X-Caller", "no-get"))
-			Expect(refused.status).To(Equal(http.StatusForbidden), path)
-			Expect(refused.body).NotTo(ContainSubstring("Rex"))
+			for _, path := range []string{"/patient/rex", "/patient?_id=rex"} {
+				refused := s.do("PATCH", path, patch, sendPatch, noGet)
+				Expect(refused.status).To(Equal(http.StatusForbidden), patch)
+				Expect(refused.body).NotTo(ContainSubstring("Rex"))
+			}
 		}
+		written := s.do("PATCH", "/patient/rex", `[{"op":"add","path":"/gender","value":"male"}]`, sendPatch, noGet)
+		Expect(written.status).To(Equal(http.StatusOK))
+		Expect(written.body).To(BeEmpty())
+		Expect(written.header.Get("ETag")).To(Equal(`W/"2"`))
 		s.do("DELETE", "/patient/rex", "")
 		Expect(s.do("PATCH", "/patient/rex", `[]`, sendPatch).status).To(Equal(http.StatusGone))
 	})

@@ -209,6 +209,9 @@ func respondWritten(w http.ResponseWriter, r *request, done store.Result) error 
 	}
 	w.Header().Set("Location", r.versionURL(rec)) // after an update too, because HAPI's client reads the version from it
 	r.setVersion(w, rec)
+	if r.Method == http.MethodPatch && r.authorizeGet(rec.Key) != nil {
+		return r.respondEmpty(w, status) // it has elements that the caller did not send
+	}
 	switch parsePreferences(r.Header).returned {
 	case returnMinimal:
 		return r.respondEmpty(w, status)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -25,6 +26,12 @@ type operation struct {
 	name       string
 	path, from pointer
 	value      jsontext.Value
+}
+
+// UsesStoredValues reports whether an operation is test, copy or move, whose result depends on values that the
+// patch does not have.
+func (p Patch) UsesStoredValues() bool {
+	return slices.ContainsFunc(p, func(o operation) bool { return o.name == "test" || o.name == "copy" || o.name == "move" })
 }
 
 // InvalidError is the error of a patch that is invalid for any document.

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { hostname } from 'node:os';
 import { after, afterEach, before, test } from 'node:test';
 import { prepare, resource, slot } from './clinic.mjs';
-import { api, base, closeRest, eventually, firstPage, home, keeping, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
+import { api, base, closeRest, eventually, firstPage, hold, home, keeping, open, serving, settings, signIn, site, start, stop, tokens, usedOperations } from './harness.mjs';
 
 before(async () => {
   await start();
@@ -189,6 +189,67 @@ test('an edit is validated, saved with its version, and refused when it is late'
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByText('The record was changed since you opened it').waitFor();
   window.check({ refused: [412] });
+  await window.close();
+});
+
+test('a save that is answered late does not show its record at the address of another', async () => {
+  await api('PUT', 'fhir/Person/next', { resourceType: 'Person', id: 'next', name: [{ family: 'Next' }] });
+  await api('PUT', 'fhir/Person/late', { resourceType: 'Person', id: 'late', name: [{ family: 'Late' }], link: [{ target: { reference: 'Person/next' } }] });
+  const window = await open();
+  await signIn(window, tokens.editor, '/record/Person/late');
+  const { page } = window;
+  await page.getByRole('button', { name: 'Edit' }).click();
+  const text = page.getByLabel('JSON of the next version');
+  await text.fill((await text.inputValue()).replace('"Late"', '"Later"'));
+  const answer = await hold(page, '**/fhir/Person/late', 'PUT');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('region', { name: 'Refers to' }).getByRole('link', { name: 'Next' }).click();
+  await page.getByRole('heading', { name: 'Next', level: 1 }).waitFor();
+  assert.equal(await text.count(), 0, 'editors of another record');
+  answer();
+  await page.getByText('Saved as version 2.').waitFor();
+  await page.waitForLoadState('networkidle');
+  await page.getByRole('heading', { name: 'Next', level: 1 }).waitFor();
+  await page.getByLabel('JSON of the record').getByText('"Next"').waitFor();
+  window.check();
+  await window.close();
+});
+
+test('an editor loses no text', async () => {
+  await api('PUT', 'fhir/Person/typed', { resourceType: 'Person', id: 'typed', name: [{ family: 'Typed' }] });
+  const window = await open();
+  await signIn(window, tokens.editor, '/record/Person/typed');
+  const { page } = window;
+  const [edit, save] = [page.getByRole('button', { name: 'Edit' }), page.getByRole('button', { name: 'Save' })];
+  const text = page.getByLabel('JSON of the next version');
+  const dialogs = [];
+  page.on('dialog', (dialog) => {
+    dialogs.push(dialog.type());
+    return dialog.dismiss();
+  });
+  const reload = () => page.evaluate(() => void setTimeout(() => location.reload()));
+  await edit.click();
+  const sent = (await text.inputValue()).replace('"Typed"', '"Saved"');
+  await text.fill(sent);
+  await reload();
+  await eventually(() => dialogs.length === 1, 'the browser asks before it leaves');
+  const [answer, read] = [await hold(page, '**/fhir/Person/typed', 'PUT'), await hold(page, '**/fhir/Person/typed?*', 'GET')];
+  for (let i = 0; i < 2; i++) await save.press('Enter');
+  await text.press('x');
+  assert.equal(await text.inputValue(), sent, 'the text while it is saved');
+  answer();
+  await page.getByText('Saved as version 2.').waitFor();
+  await text.waitFor({ state: 'detached' });
+  await edit.press('Enter'); // the new version is not there yet
+  assert.equal(await edit.getAttribute('aria-expanded'), 'false');
+  read();
+  await edit.click();
+  assert.match(await text.inputValue(), /"versionId": "2"/);
+  assert.equal(window.requests.filter(({ method }) => method === 'PUT').length, 1);
+  await reload(); // nothing was changed
+  await page.getByLabel('Token').waitFor();
+  assert.deepEqual(dialogs, ['beforeunload']);
+  window.check();
   await window.close();
 });
 
@@ -503,9 +564,7 @@ test('a slow server and a lost connection are said', async () => {
   await signIn(window, tokens.editor);
   const { page } = window;
   await page.getByRole('heading', { name: 'Records' }).waitFor();
-  let answer;
-  const held = new Promise((resolve) => { answer = resolve; });
-  await page.route('**/fhir/Patient?*', async (route) => { await held; await route.continue(); });
+  const answer = await hold(page, '**/fhir/Patient?*', 'GET');
   await page.clock.install();
   await page.getByRole('link', { name: /Patient$/ }).click();
   await page.getByText('Loading …').waitFor();

@@ -184,6 +184,17 @@ export async function eventually(look, what) {
   assert.fail(`not within ten seconds: ${what}`);
 }
 
+/** hold keeps requests of a page from the server until the function that it returns is called. */
+export async function hold(page, url, method) {
+  let release;
+  const released = new Promise((resolve) => { release = resolve; });
+  await page.route(url, async (route) => {
+    if (route.request().method() === method) await released;
+    await route.continue();
+  });
+  return release;
+}
+
 /** signIn opens a page of the console and signs in with a token. */
 export async function signIn(window, token, path = '') {
   await window.page.goto(home + path);

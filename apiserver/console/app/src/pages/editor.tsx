@@ -1,9 +1,10 @@
 // The editor of a record: what is checked and saved is the text, so that no digit of a decimal is lost.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { ApiError, issuesOf, type Issue } from '../api/errors';
 import { go } from '../router';
 import { useSite } from '../site';
+import { useAction } from '../ui/action';
 import { announce } from '../ui/announce';
 import { Dialog } from '../ui/dialog';
 import { Failure } from '../ui/load';
@@ -12,52 +13,56 @@ import type { Stored } from './record';
 interface Props {
   type: string;
   id: string;
+  /** stored is the record when the editor opens. Later changes of it do not replace the text. */
   stored: Stored;
+  onClose: () => void;
   onSaved: () => void;
 }
 
-export function Editor({ type, id, stored, onSaved }: Props) {
+export function Editor({ type, id, stored, onClose, onSaved }: Props) {
   const { client } = useSite();
-  const [text, setText] = useState(stored.text);
+  const [opened] = useState(stored);
+  const [text, setText] = useState(opened.text);
   const [issues, setIssues] = useState<Issue[]>();
-  const [error, setError] = useState<unknown>();
   const [deleting, setDeleting] = useState(false);
   const path = `/${type}/${encodeURIComponent(id)}`;
-
-  const attempt = async (run: () => Promise<void>) => {
-    setError(undefined);
+  const precondition = { 'If-Match': opened.etag };
+  const { busy, error, act } = useAction(async (step: () => Promise<(() => void) | void>) => {
     setIssues(undefined);
+    return step();
+  });
+  const changed = text !== opened.text;
+  useEffect(() => {
+    if (!changed) return;
+    const warn = (event: Event) => event.preventDefault();
+    addEventListener('beforeunload', warn);
+    return () => removeEventListener('beforeunload', warn);
+  }, [changed]);
+
+  const isJson = () => {
     try {
       JSON.parse(text);
+      return true;
     } catch (problem) {
       setIssues([{ severity: 'error', text: `This is no JSON: ${(problem as Error).message}.` }]);
-      return;
-    }
-    try {
-      await run();
-    } catch (problem) {
-      setError(problem);
+      return false;
     }
   };
-  const validate = () =>
-    attempt(async () => {
-      setIssues(issuesOf((await client.fhir(`${path}/$validate`, { method: 'POST', body: text })).json));
-    });
-  const save = () =>
-    attempt(async () => {
-      const saved = await client.fhir(path, { method: 'PUT', body: text, headers: { 'If-Match': stored.etag } });
-      announce(`Saved as version ${saved.json.meta.versionId}.`);
-      onSaved();
-    });
+  const validate = async () => {
+    if (isJson()) setIssues(issuesOf((await client.fhir(`${path}/$validate`, { method: 'POST', body: text })).json));
+  };
+  const save = async () => {
+    if (!isJson()) return;
+    const saved = await client.fhir(path, { method: 'PUT', body: text, headers: precondition });
+    announce(`Saved as version ${saved.json.meta.versionId}.`);
+    onSaved();
+    return onClose;
+  };
   const remove = async () => {
     setDeleting(false);
-    try {
-      await client.fhir(path, { method: 'DELETE', headers: { 'If-Match': stored.etag } });
-      announce('Deleted. The history keeps all versions.');
-      go(`/history/${type}/${id}`);
-    } catch (problem) {
-      setError(problem);
-    }
+    await client.fhir(path, { method: 'DELETE', headers: precondition });
+    announce('Deleted. The history keeps all versions.');
+    return () => go(`/history/${type}/${id}`);
   };
 
   return (
@@ -65,14 +70,16 @@ export function Editor({ type, id, stored, onSaved }: Props) {
       <h2 id="editor-title">Edit</h2>
       <label>
         JSON of the next version
-        <textarea rows={18} spellcheck={false} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        <textarea rows={18} spellcheck={false} readOnly={busy} value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <div class="buttons">
-        <button onClick={validate}>Validate</button>
-        <button class="primary" onClick={save} disabled={text === stored.text}>
+        <button aria-disabled={busy} onClick={() => act(validate)}>
+          Validate
+        </button>
+        <button class="primary" aria-disabled={busy} disabled={!changed} onClick={() => act(save)}>
           Save
         </button>
-        <button class="danger" onClick={() => setDeleting(true)}>
+        <button class="danger" aria-disabled={busy} onClick={() => !busy && setDeleting(true)}>
           Delete
         </button>
       </div>
@@ -83,7 +90,7 @@ export function Editor({ type, id, stored, onSaved }: Props) {
         <Dialog title={`Delete ${type}/${id}?`} onClose={() => setDeleting(false)}>
           <p>Searches no longer find it. Its versions stay in the history, from which it can be restored.</p>
           <div class="buttons">
-            <button class="danger" onClick={remove}>
+            <button class="danger" onClick={() => act(remove)}>
               Delete the record
             </button>
           </div>

@@ -79,5 +79,6 @@ export function PageOf({ route, section }: { route: Route; section: string }) {
   }
   if (!shown || shown.section !== section) return <Loading />;
   if (!shown.Page) return <Failure error={new Error('This page could not be loaded. Check the connection, then reload; you will sign in again.')} />;
-  return <shown.Page route={route} rest={rest} />;
+  // The page of another record begins anew. Other pages stay while the path changes, so that they keep the focus.
+  return <shown.Page key={ofRecords.includes(section) ? route.path : section} route={route} rest={rest} />;
 }

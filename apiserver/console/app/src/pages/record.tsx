@@ -33,10 +33,9 @@ export default function Record({ rest }: PageProps) {
   const stored = useLoad(() => read(client, type, id), [client, type, id]);
   const [editing, setEditing] = useState(false);
   const edit = useRef<HTMLButtonElement>(null);
-  const saved = () => {
+  const close = () => {
     edit.current?.focus(); // the button that has the focus goes with the editor
     setEditing(false);
-    stored.reload();
   };
   return (
     <>
@@ -49,7 +48,7 @@ export default function Record({ rest }: PageProps) {
                 <Link class="button" to={`/history/${type}/${id}`}>
                   History
                 </Link>
-                <button ref={edit} onClick={() => setEditing(!editing)} aria-expanded={editing}>
+                <button ref={edit} aria-disabled={stored.loading} onClick={() => !stored.loading && setEditing(!editing)} aria-expanded={editing}>
                   {editing ? 'Close the editor' : 'Edit'}
                 </button>
                 <button onClick={() => print()}>Print</button>
@@ -58,7 +57,7 @@ export default function Record({ rest }: PageProps) {
             <p class="quiet">
               {type}, version {record.resource.meta?.versionId}, updated {instant(record.resource.meta?.lastUpdated, metadata.zone)}
             </p>
-            {editing && <Editor key={record.etag} type={type} id={id} stored={record} onSaved={saved} />}
+            {editing && <Editor type={type} id={id} stored={record} onClose={close} onSaved={stored.reload} />}
             <div class="split">
               <div>
                 <Card resource={record.resource} />

@@ -1,7 +1,7 @@
 // Loading of data, with the states that every page has.
 
 import type { ComponentChildren } from 'preact';
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { ApiError } from '../api/errors';
 
 export interface Loaded<T> {
@@ -18,29 +18,52 @@ export function retryFailed(): void {
   retries.dispatchEvent(new Event('retry'));
 }
 
-/** useLoad runs load when the component mounts and when a dependency changes. Older results are dropped. */
+interface State<T> {
+  data?: T;
+  error?: unknown;
+  loading: boolean;
+}
+
+/** Source is a load with one set of dependencies. */
+interface Source<T> {
+  load: () => Promise<T>;
+  /** runs is how often load was started. Only the result of the latest run is used. */
+  runs: number;
+  /** current is false before the source is used, and after its dependencies have changed. */
+  current: boolean;
+}
+
+/**
+ * useLoad runs load when the component mounts and when a dependency changes. Data belong to their dependencies:
+ * results of former dependencies are dropped, and a reload of former dependencies does nothing.
+ */
 export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[]): Loaded<T> {
-  const [state, setState] = useState<{ data?: T; error?: unknown; loading: boolean }>({ loading: true });
-  const run = useRef(0);
+  const source = useMemo<Source<T>>(() => ({ load, runs: 0, current: false }), dependencies);
+  const [{ of, ...state }, setState] = useState<State<T> & { of: Source<T> }>({ of: source, loading: true });
   const reload = useCallback(() => {
-    const mine = ++run.current;
-    setState((before) => ({ ...before, loading: true }));
-    load().then(
-      (data) => mine === run.current && setState({ data, loading: false }),
-      (error) => mine === run.current && setState({ error, loading: false }),
+    if (!source.current) return;
+    const run = ++source.runs;
+    const show = (next: State<T>) => source.current && run === source.runs && setState({ of: source, ...next });
+    setState((before) => ({ ...(before.of === source && before), of: source, loading: true }));
+    source.load().then(
+      (data) => show({ data, loading: false }),
+      (error) => show({ error, loading: false }),
     );
-  }, dependencies);
+  }, [source]);
   useEffect(() => {
-    setState({ loading: true });
+    source.current = true;
     reload();
-    return () => void run.current++;
-  }, [reload]);
+    return () => {
+      source.current = false;
+    };
+  }, [source]);
+  const shown: State<T> = of === source ? state : { loading: true };
   useEffect(() => {
-    if (state.error === undefined) return;
+    if (shown.error === undefined) return;
     retries.addEventListener('retry', reload);
     return () => retries.removeEventListener('retry', reload);
-  }, [reload, state.error]);
-  return { ...state, reload };
+  }, [reload, shown.error]);
+  return { ...shown, reload };
 }
 
 /** View shows the data, or that it is loading, or why there is none. It takes the focus of an element in it that is removed or disabled. */

@@ -40,7 +40,7 @@ function SiteApp({ route }: { route: Route }) {
     setMetadata(undefined);
     setGrant(undefined);
     setExpired(false);
-    sessionStorage.clear(); // of a sign-in at an issuer that was not finished
+    sessionStorage.clear(); // Remove the state of a sign-in at an issuer that was not completed.
     // The browser may keep this page for its Back button, with all of its memory.
     addEventListener('pageshow', (event) => event.persisted && location.reload());
     location.assign(route.base);

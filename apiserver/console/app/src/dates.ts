@@ -25,7 +25,7 @@ export function dayIn(value: string | number | Date, zone: string): string {
   return `${part('year')}-${part('month')}-${part('day')}`;
 }
 
-/** isDay reports whether a text is a day of the years 1000 to 9998. The days of the weeks around it have years of four digits. */
+/** isDay reports whether text is a calendar day in the years 1000 to 9998. The limits keep the years of adjacent weeks at four digits. */
 export function isDay(text: string): boolean {
   const at = /^[1-9]\d{3}-\d{2}-\d{2}$/.test(text) && !text.startsWith('9999') ? Date.parse(`${text}T00:00:00Z`) : NaN;
   return !Number.isNaN(at) && new Date(at).toISOString().startsWith(text); // 30 February would become 2 March

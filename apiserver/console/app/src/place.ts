@@ -9,11 +9,21 @@ export interface Place {
   path: string;
 }
 
+/** decoded returns a segment of a path without its escapes, or undefined if they are malformed. */
+export function decoded(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
 /** placeOf returns the place of a URL's path. */
 export function placeOf(pathname: string): Place {
   const match = /^((?:\/site\/([^/]+))?\/console)(\/.*)?$/.exec(pathname);
-  if (!match) return { siteId: '', base: '/console', path: '/' };
-  return { siteId: decodeURIComponent(match[2] ?? ''), base: match[1]!, path: match[3] ?? '/' };
+  const siteId = decoded(match?.[2] ?? '');
+  if (!match || siteId === undefined) return { siteId: '', base: '/console', path: '/' };
+  return { siteId, base: match[1]!, path: match[3] ?? '/' };
 }
 
 /** api returns the path of a site, below which its APIs are. */

@@ -29,6 +29,12 @@ export function ageOf(birthDate: string | undefined, now: Date, deceased?: strin
   return count((Date.UTC(end.year, end.month - 1, end.day) - Date.UTC(birth.year, birth.month - 1, birth.day)) / 86_400_000, 'day');
 }
 
+/** born shows a birth date with the age, or that the date is in the future. */
+export function born(birthDate: string, now: Date, deceased?: string): string {
+  const age = ageOf(birthDate, now, deceased) || (dayOf(birthDate) && !ageOf(birthDate, now) ? 'in the future' : '');
+  return age ? `${birthDate} (${age})` : birthDate;
+}
+
 function count(n: number, unit: string): string {
   return `${n} ${unit}${n === 1 ? '' : 's'}`;
 }

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { Json } from '../api/errors';
-import { ageOf } from '../fhir/age';
+import { born } from '../fhir/age';
 import { address, animalOf, concept, contacts, humanName, identifierName, relation } from '../fhir/display';
 import { useSite } from '../site';
 import { dateTime } from '../dates';
@@ -25,7 +25,7 @@ export function Card({ resource }: { resource: Json }) {
         <Row name="Species">{animal.species}</Row>
         <Row name="Breed">{animal.breed}</Row>
         <Row name="Gender">{[resource.gender, animal.genderStatus].filter(Boolean).join(', ')}</Row>
-        <Row name="Born">{resource.birthDate && `${resource.birthDate} (${ageOf(resource.birthDate, new Date(), resource.deceasedDateTime) || 'in the future'})`}</Row>
+        <Row name="Born">{resource.birthDate && born(resource.birthDate, new Date(), resource.deceasedDateTime)}</Row>
         <Row name="Died">{resource.deceasedDateTime ? dateTime(resource.deceasedDateTime, metadata.zone) : resource.deceasedBoolean ? 'yes' : ''}</Row>
         {resource.resourceType === 'Patient' && <Owners id={resource.id} />}
         <Row name="Relation">{relation(resource)}</Row>

@@ -2,6 +2,7 @@
 
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { decoded } from '../place';
 import { Link, type Route } from '../router';
 import { Empty, Failure, Loading } from '../ui/load';
 
@@ -48,15 +49,27 @@ function loaderOf(section: string): Loader | undefined {
 /** ofRecords are the sections whose pages are about one record, with its type and id after the section. */
 const ofRecords = ['record', 'history'];
 
-/** exists reports whether there is a page of a section, with the segments of the path after it. */
-export function exists(section: string, rest: string[]): boolean {
-  return loaderOf(section) !== undefined && (!ofRecords.includes(section) || Boolean(rest[0] && rest[1]));
+/** exists reports whether there is a page of a section, with the segments of the path after it. A malformed segment is undefined. */
+export function exists(section: string, rest: (string | undefined)[]): rest is string[] {
+  return loaderOf(section) !== undefined && !rest.includes(undefined) && (!ofRecords.includes(section) || Boolean(rest[0] && rest[1]));
+}
+
+/** NoSuchPage says that an address leads nowhere. */
+export function NoSuchPage() {
+  return (
+    <Empty>
+      <h1>There is no such page</h1>
+      <p>
+        <Link to="/">Go to the start</Link>
+      </p>
+    </Empty>
+  );
 }
 
 /** PageOf shows the page of a section. */
 export function PageOf({ route, section }: { route: Route; section: string }) {
   const [shown, setShown] = useState<{ section: string; Page?: ComponentType<PageProps>; error?: unknown }>();
-  const rest = route.path.split('/').slice(2).map(decodeURIComponent);
+  const rest = route.path.split('/').slice(2).map(decoded);
   useEffect(() => {
     let current = true;
     loaderOf(section)?.().then(
@@ -67,16 +80,7 @@ export function PageOf({ route, section }: { route: Route; section: string }) {
       current = false;
     };
   }, [section]);
-  if (!exists(section, rest)) {
-    return (
-      <Empty>
-        <h1>There is no such page</h1>
-        <p>
-          <Link to="/">Go to the start</Link>
-        </p>
-      </Empty>
-    );
-  }
+  if (!exists(section, rest)) return <NoSuchPage />;
   if (!shown || shown.section !== section) return <Loading />;
   if (!shown.Page) return <Failure error={new Error('This page could not be loaded. Check the connection, then reload; you will sign in again.')} />;
   // The page of another record begins anew. Other pages stay while the path changes, so that they keep the focus.

@@ -12,13 +12,14 @@ import { announce } from '../ui/announce';
 import { CopyButton } from '../ui/copy';
 import { Empty, useLoad, View } from '../ui/load';
 import type { TypeInfo } from '../metadata';
-import type { PageProps } from './index';
+import { NoSuchPage, type PageProps } from './index';
 
 type Pair = [name: string, value: string];
 
 export default function Search({ route, rest }: PageProps) {
   const { metadata } = useSite();
-  const type = metadata.types.find((t) => t.type === rest[0]) ?? metadata.types.find((t) => t.type === 'Patient')!;
+  const type = metadata.types.find((t) => t.type === (rest[0] || 'Patient'));
+  if (!type) return <NoSuchPage />;
   return (
     <>
       <h1>Search</h1>
@@ -40,12 +41,13 @@ function Form({ shown, query }: { shown: TypeInfo; query: URLSearchParams }) {
   const [rows, setRows] = useState<Pair[]>([['', '']]);
   const add = useRef<HTMLButtonElement>(null);
   const type = metadata.types.find((t) => t.type === chosen) ?? shown;
-  // The address changes by this form, by the pages of results and by the Back button. The fields stay, so that they keep the focus.
+  const entered = enteredIn(query);
+  // The address changes by this form, by the pages of results and by the Back button. The fields stay, so that they keep the
+  // focus. They keep what is not submitted yet while the address has the same type and parameters, as the pages of results do.
   useLayoutEffect(() => {
-    const entered = enteredIn(query);
     setChosen(shown.type);
-    if (queryOf(rows).toString() !== new URLSearchParams(entered).toString()) setRows(entered.length > 0 ? entered : [['', '']]);
-  }, [shown.type, query.toString()]);
+    if (queryOf(rows).toString() !== queryOf(entered).toString()) setRows(entered.length > 0 ? entered : [['', '']]);
+  }, [shown.type, queryOf(entered).toString()]);
   const change = (i: number, pair: Pair) => setRows(rows.map((row, j) => (i === j ? pair : row)));
   const remove = (i: number) => {
     add.current?.focus(); // the button that has the focus goes with the row
@@ -57,7 +59,7 @@ function Form({ shown, query }: { shown: TypeInfo; query: URLSearchParams }) {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        go(`/search/${type.type}`, queryOf(rows));
+        go(`/search/${type.type}`, queryOf([...rows, ['_count', query.get('_count') ?? '']]));
       }}
     >
       <label>

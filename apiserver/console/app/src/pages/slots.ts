@@ -55,7 +55,7 @@ export async function loadWeek(client: Client, monday: string, zone: string): Pr
 /** bookable are the types that a resource or a location of a slot may have. */
 const bookable = ['Practitioner', 'PractitionerRole', 'Location', 'Device', 'HealthcareService'];
 
-/** maxNames is how many names are searched for at once. Further resources and locations are shown by their ids. */
+/** maxNames is the maximum number of UUIDs whose names are read. Further resources and locations are shown by their ids. */
 const maxNames = 100;
 
 /** uris is the system of identifiers that are URIs, such as urn:uuid:0198c4f2-7d1e-7c3a-9b5f-000000000003. */
@@ -70,12 +70,13 @@ function uuidsOf(record: Json): string[] {
 /** namesOf returns the names of the records that UUIDs of slots stand for. A record has the UUID as its id, or else as an identifier. */
 export async function namesOf(client: Client, uuids: string[]): Promise<Map<string, string>> {
   const names = new Map<string, string>();
+  const limited = uuids.slice(0, maxNames);
   const read = async (parameter: string, valueOf: (uuid: string) => string, keysOf: (record: Json) => string[]) => {
-    const missing = uuids.filter((uuid) => !names.has(uuid.toLowerCase())).slice(0, maxNames);
+    const missing = limited.filter((uuid) => !names.has(uuid.toLowerCase()));
     if (missing.length === 0) return;
     const query = new URLSearchParams({ [parameter]: missing.map(valueOf).join(','), _count: String(maxNames) });
-    const found = await batch(client, bookable.map((type) => `${type}?${query}`));
     const wanted = new Set(missing.map((uuid) => uuid.toLowerCase()));
+    const found = await batch(client, bookable.map((type) => `${type}?${query}`));
     for (const { resource } of found.flatMap((bundle) => bundle?.entry ?? [])) {
       for (const key of keysOf(resource).map((uuid) => uuid.toLowerCase())) if (wanted.has(key)) names.set(key, titleOf(resource));
     }

@@ -10,13 +10,13 @@ import { expiryOf, renewalIn } from '../src/api/expiry';
 import { exists } from '../src/pages';
 import { labelOf, localRecord, referencesOf } from '../src/fhir/references';
 import { byDay, namesOf, stateOf, type Slot } from '../src/pages/slots';
+import { replayed } from '../src/pages/deliveries';
 import { loadWebhooks, summaryOf, type Delivery } from '../src/pages/webhooks';
 import { stateOfCondition } from '../src/pages/conditions';
 import { met, minutes, percentile, requestsBy, size, type Requests } from '../src/pages/usage';
 import { readMetadata } from '../src/metadata';
 import { animalOf, contacts, ownersOf, titleOf } from '../src/fhir/display';
 
-describe('diff', () => {
 describe('born', () => {
   const now = new Date(2026, 2, 15);
   it.each([
@@ -28,6 +28,7 @@ describe('born', () => {
   ])('%s, died %s', (birth, died, want) => expect(born(birth, now, died)).toBe(want));
 });
 
+describe('diff', () => {
   it.each([
     ['equal values in another order', { a: 1, b: { c: 2, d: 3 } }, { b: { d: 3, c: 2 }, a: 1 }, []],
     ['a changed element', { gender: 'male' }, { gender: 'female' }, [{ path: 'gender', kind: 'changed', before: 'male', after: 'female' }]],
@@ -134,8 +135,8 @@ describe('placeOf', () => {
     ['/console', { siteId: '', base: '/console', path: '/' }],
     ['/site/oak/console', { siteId: 'oak', base: '/site/oak/console', path: '/' }],
     ['/site/oak/console/record/Patient/rex', { siteId: 'oak', base: '/site/oak/console', path: '/record/Patient/rex' }],
-    ['/site/console/console/', { siteId: 'console', base: '/site/console/console', path: '/' }],
     ['/site/%zz/console/', { siteId: '', base: '/console', path: '/' }],
+    ['/site/console/console/', { siteId: 'console', base: '/site/console/console', path: '/' }],
   ])('%s', (path, want) => expect(placeOf(path)).toEqual(want));
 });
 
@@ -147,8 +148,8 @@ describe('exists', () => {
     ['record', ['Patient', 'rex'], true],
     ['record', ['Patient'], false],
     ['record', ['Patient', ''], false],
-    ['history', [], false],
     ['record', ['Patient', undefined], false],
+    ['history', [], false],
     ['callback', [], true],
     ['nothing', [], false],
     ['toString', [], false],
@@ -172,6 +173,7 @@ describe('errorOf', () => {
 afterEach(() => {
   vi.unstubAllGlobals();
   vi.unstubAllEnvs();
+  vi.restoreAllMocks();
 });
 
 describe('Client', () => {
@@ -190,6 +192,37 @@ describe('Client', () => {
     expect(sent).toEqual(['Bearer secret', null]);
     expect(client.holds.size).toBe(0);
   });
+});
+
+describe('a request', () => {
+  /** waiting answers when it is aborted. */
+  const waiting = (_: string, { signal }: RequestInit) =>
+    new Promise((_resolve, reject) => {
+      if (signal!.aborted) reject(signal!.reason);
+      signal!.addEventListener('abort', () => reject(signal!.reason));
+    });
+  it('is aborted when the session ends', async () => {
+    vi.stubGlobal('fetch', waiting);
+    const client = new Client('oak');
+    const request = client.fhir('/metadata');
+    client.forget();
+    await expect(request).rejects.toMatchObject({ name: 'AbortError' });
+    expect(client.timings).toEqual([]);
+  });
+  it('fails if it takes too long', async () => {
+    vi.stubGlobal('fetch', waiting);
+    vi.spyOn(AbortSignal, 'timeout').mockReturnValue(AbortSignal.abort());
+    await expect(new Client('oak').fhir('/metadata')).rejects.toMatchObject({ status: 0, code: 'timeout' });
+    expect(AbortSignal.timeout).toHaveBeenCalledWith(120_000);
+  });
+});
+
+describe('replayed', () => {
+  it.each([
+    [0, 0, '0 deliveries are sent again.'],
+    [1, 2, '1 delivery is sent again. 2 deliveries are not, because the content is no longer stored.'],
+    [3, 1, '3 deliveries are sent again. 1 delivery is not, because the content is no longer stored.'],
+  ])('says that %d were sent and %d skipped', (count, skipped, want) => expect(replayed(count, skipped)).toBe(want));
 });
 
 describe('expiryOf', () => {
@@ -305,8 +338,15 @@ describe('loadWebhooks', () => {
       asked.push(url.replace('/site/oak/ahds/v1', ''));
       return new Response(JSON.stringify(url.includes('/delivery') ? { data: [], meta: { total: 3 } } : { data: [{ webhookId: 'a' }], meta: { total: 26, totalPages: 2 } }));
     });
-    expect(await loadWebhooks(new Client('oak'), 1)).toEqual({ page: [{ hook: { webhookId: 'a' }, pending: 3 }], total: 26, pages: 2 });
+    expect(await loadWebhooks(new Client('oak'), 1)).toEqual({ list: [{ hook: { webhookId: 'a' }, pending: 3 }], total: 26, pages: 2 });
     expect(asked[0]).toBe('/webhook?pageSize=25&page=1&sortBy=createdAt&sortOrder=desc');
+  });
+  it('leaves out a webhook that is deleted meanwhile', async () => {
+    vi.stubGlobal('fetch', async (url: string) => {
+      if (url.includes('/b/delivery')) return new Response('{}', { status: 404 });
+      return new Response(JSON.stringify(url.includes('/delivery') ? { data: [], meta: { total: 0 } } : { data: [{ webhookId: 'a' }, { webhookId: 'b' }], meta: { total: 2, totalPages: 1 } }));
+    });
+    expect((await loadWebhooks(new Client('oak'), 0)).list).toEqual([{ hook: { webhookId: 'a' }, pending: 0 }]);
   });
 });
 

@@ -17,7 +17,6 @@ export interface RequestOptions {
   body?: string | undefined;
   /** accept is the media type of the answer. Default: that of the API. */
   accept?: string;
-  signal?: AbortSignal;
 }
 
 /** Timing is when a request began and how many milliseconds it took. */
@@ -30,6 +29,9 @@ export interface Timing {
 /** kept is the number of timings that a client keeps. */
 const kept = 120;
 
+/** timeout is how many milliseconds a request may take, with its response. One that takes longer fails. */
+const timeout = 120_000;
+
 const fhirJson = 'application/fhir+json';
 
 export class Client {
@@ -37,6 +39,8 @@ export class Client {
   /** holds has the tokens of the slots that are held here, by slot. */
   readonly holds = new Map<string, string>();
   #token = '';
+  /** #session aborts the requests under way when the session ends. */
+  #session = new AbortController();
 
   constructor(
     readonly siteId: string,
@@ -48,9 +52,11 @@ export class Client {
     this.#token = token;
   }
 
-  /** forget ends the session: requests no longer have a token, and the tokens of held slots are gone. */
+  /** forget ends the session: it aborts the requests under way, and removes the token and those of held slots. */
   forget(): void {
     this.#token = '';
+    this.#session.abort();
+    this.#session = new AbortController();
     this.holds.clear();
     this.timings.length = 0;
   }
@@ -76,6 +82,8 @@ export class Client {
       this.timings.push({ at, took: performance.now() - began, failed });
       if (this.timings.length > kept) this.timings.shift();
     };
+    const session = this.#session.signal;
+    const limit = AbortSignal.timeout(timeout);
     let response: Response;
     let text: string;
     try {
@@ -86,12 +94,13 @@ export class Client {
         cache: 'no-store',
         credentials: 'omit',
         redirect: 'error',
-        signal: options.signal ?? null,
+        signal: AbortSignal.any([session, limit]),
       });
       text = await response.text();
     } catch (error) {
-      if (options.signal?.aborted) throw error;
+      if (session.aborted) throw error;
       time(true);
+      if (limit.aborted) throw new ApiError(0, 'timeout', `The server did not answer within ${timeout / 60_000} minutes. If it was to change something, check whether it did, then try again.`);
       throw new ApiError(0, 'offline', 'The server cannot be reached. Check the connection, then try again.');
     }
     time(response.status >= 500);

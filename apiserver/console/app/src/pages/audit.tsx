@@ -6,6 +6,7 @@ import { instant } from '../dates';
 import { localRecord } from '../fhir/references';
 import { go, Link } from '../router';
 import { useSite } from '../site';
+import { useAction } from '../ui/action';
 import { Empty, Failure, useLoad, View } from '../ui/load';
 import type { PageProps } from './index';
 
@@ -52,15 +53,16 @@ function fieldsOf(query: URLSearchParams): Fields {
   return { entity: of('entity'), agent: of('agent'), from: day('ge'), to: day('le'), action: of('action'), outcome: of('outcome') };
 }
 
-function queryOf({ entity, agent, from, to, action, outcome }: Fields): URLSearchParams {
-  const pairs: [string, string][] = [['entity', entity.trim()], ['agent', agent.trim()], ['action', action], ['outcome', outcome], ['date', from && `ge${from}`], ['date', to && `le${to}`]];
+function queryOf({ entity, agent, from, to, action, outcome }: Fields, count = ''): URLSearchParams {
+  const pairs: [string, string][] = [['entity', entity.trim()], ['agent', agent.trim()], ['action', action], ['outcome', outcome], ['date', from && `ge${from}`], ['date', to && `le${to}`], ['_count', count]];
   return new URLSearchParams(pairs.filter(([, value]) => value));
 }
 
 function Filters({ query }: { query: URLSearchParams }) {
-  const [fields, setFields] = useState(() => fieldsOf(query));
-  // The fields stay when the address changes, so that they keep the focus.
-  useLayoutEffect(() => setFields(fieldsOf(query)), [query.toString()]);
+  const entered = fieldsOf(query);
+  const [fields, setFields] = useState(entered);
+  // The fields stay when the address changes, so that they keep the focus. On the next page they keep what is not submitted yet.
+  useLayoutEffect(() => setFields(entered), [queryOf(entered).toString()]);
   const change = (changes: Partial<Fields>) => setFields({ ...fields, ...changes });
   return (
     <form
@@ -68,7 +70,7 @@ function Filters({ query }: { query: URLSearchParams }) {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        go('/audit', queryOf(fields));
+        go('/audit', queryOf(fields, query.get('_count') ?? ''));
       }}
     >
       <label>
@@ -175,27 +177,21 @@ function Entry({ event }: { event: Json }) {
 /** Export saves the entries that match as lines of JSON. */
 function Export({ query }: { query: URLSearchParams }) {
   const { client } = useSite();
-  const [error, setError] = useState<unknown>();
-  const save = async () => {
-    setError(undefined);
+  const { busy, error, act } = useAction(async () => {
     const all = new URLSearchParams(query);
     all.delete('_count');
     all.delete('_page_token');
-    try {
-      const { text } = await client.fhir(`/AuditEvent?${all}`, { accept: 'application/fhir+ndjson' });
-      const url = URL.createObjectURL(new Blob([text], { type: 'application/fhir+ndjson' }));
-      const link = document.createElement('a');
-      link.href = url;
-      link.download = `audit-${client.siteId}.ndjson`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(url), 10_000);
-    } catch (problem) {
-      setError(problem);
-    }
-  };
+    const { text } = await client.fhir(`/AuditEvent?${all}`, { accept: 'application/fhir+ndjson' });
+    const url = URL.createObjectURL(new Blob([text], { type: 'application/fhir+ndjson' }));
+    const link = document.createElement('a');
+    link.href = url;
+    link.download = `audit-${client.siteId}.ndjson`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10_000);
+  });
   return (
     <>
-      <button onClick={save}>Export all matches</button>
+      <button aria-disabled={busy} onClick={act}>Export all matches</button>
       {error !== undefined && <Failure error={error} />}
     </>
   );

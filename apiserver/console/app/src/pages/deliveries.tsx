@@ -1,9 +1,11 @@
 // Webhooks and their deliveries: what was sent, what the receiver answered, and sending again.
 
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { instant } from '../dates';
 import { go, Link } from '../router';
 import { useSite } from '../site';
+import { useAction } from '../ui/action';
 import { announce } from '../ui/announce';
 import { Dialog } from '../ui/dialog';
 import { Empty, Failure, useLoad, View } from '../ui/load';
@@ -33,26 +35,19 @@ export default function Deliveries({ route, rest }: PageProps) {
     <>
       <h1>Deliveries</h1>
       <View of={hooks}>
-        {({ page: list, total, pages }) =>
+        {({ list, total, pages }) =>
           total === 0 ? (
             <Empty>
               The site has no webhook. Create one with <code>POST webhook</code> of the AHDS API, or with kubectl.
             </Empty>
           ) : (
             <>
-              <Webhooks list={list} chosen={id} query={changed(new URLSearchParams(), { webhooks: page })} />
-              {pages > 1 && (
-                <nav class="pager" aria-label="Pages of webhooks">
-                  <button disabled={page === 0} onClick={() => show(page - 1)}>
-                    Newer webhooks
-                  </button>
-                  <button disabled={page + 1 >= pages} onClick={() => show(page + 1)}>
-                    Older webhooks
-                  </button>
-                  <span>
-                    Page {page + 1} of {pages}, {total} webhooks
-                  </span>
-                </nav>
+              {page >= pages ? <PastEnd /> : <Webhooks list={list} chosen={id} query={changed(new URLSearchParams(), { webhooks: page })} />}
+              {(pages > 1 || page > 0) && (
+                <Pager label="Pages of webhooks" previous="Newer webhooks" next="Older webhooks" page={page} pages={pages} onShow={show}>
+                  {page < pages && `Page ${page + 1} of ${pages}, `}
+                  {total} {total === 1 ? 'webhook' : 'webhooks'}
+                </Pager>
               )}
             </>
           )
@@ -60,6 +55,35 @@ export default function Deliveries({ route, rest }: PageProps) {
       </View>
       {id && <View of={chosen}>{(hook) => hook && <Log key={id} hook={hook} query={route.query} onSent={hooks.reload} />}</View>}
     </>
+  );
+}
+
+function PastEnd() {
+  return <Empty>This page is past the end.</Empty>;
+}
+
+interface PagerProps {
+  label: string;
+  previous: string;
+  next: string;
+  /** page counts from 0. It may be past the end, from where previous leads to the last page. */
+  page: number;
+  pages: number;
+  onShow: (page: number) => void;
+  children?: ComponentChildren;
+}
+
+function Pager({ label, previous, next, page, pages, onShow, children }: PagerProps) {
+  return (
+    <nav class="pager" aria-label={label}>
+      <button disabled={page === 0} onClick={() => onShow(Math.max(Math.min(page, pages) - 1, 0))}>
+        {previous}
+      </button>
+      <button disabled={page + 1 >= pages} onClick={() => onShow(page + 1)}>
+        {next}
+      </button>
+      <span>{children}</span>
+    </nav>
   );
 }
 
@@ -108,7 +132,6 @@ const statuses = ['pending', 'delivered', 'failed', 'undelivered'];
 function Log({ hook, query, onSent }: { hook: Webhook; query: URLSearchParams; onSent: () => void }) {
   const { client } = useSite();
   const [replaying, setReplaying] = useState(false);
-  const [error, setError] = useState<unknown>();
   const [left, setLeft] = useState(0);
   const id = hook.webhookId;
   const status = query.get('status') ?? '';
@@ -130,16 +153,11 @@ function Log({ hook, query, onSent }: { hook: Webhook; query: URLSearchParams; o
     setLeft(reloads);
     onSent();
   };
-  const send = async (path: string, done: string) => {
-    setError(undefined);
-    try {
-      await client.ahds(`/webhook/${id}${path}`, { method: 'POST' });
-      announce(done);
-      sent();
-    } catch (problem) {
-      setError(problem);
-    }
-  };
+  const test = useAction(async () => {
+    await client.ahds(`/webhook/${id}/test`, { method: 'POST' });
+    announce('A test event is on its way.');
+    sent();
+  });
   return (
     <section aria-labelledby="log-title">
       <div class="toolbar">
@@ -157,34 +175,31 @@ function Log({ hook, query, onSent }: { hook: Webhook; query: URLSearchParams; o
             </select>
           </label>
           <button onClick={() => { log.reload(); onSent(); }}>Refresh</button>
-          <button onClick={() => send('/test', 'A test event is on its way.')}>Send a test</button>
+          <button aria-disabled={test.busy} onClick={test.act}>
+            Send a test
+          </button>
           <button onClick={() => setReplaying(true)}>Replay …</button>
         </div>
       </div>
-      {error !== undefined && <Failure error={error} />}
+      {test.error !== undefined && <Failure error={test.error} />}
       <View of={log}>
         {(list) => (
           <>
             <p class="quiet" role="status">
               {list.meta.total} {list.meta.total === 1 ? 'delivery' : 'deliveries'}
             </p>
-            {list.data.length === 0 ? (
+            {list.meta.total === 0 ? (
               <Empty>No delivery in the log. Completed deliveries are kept for some days.</Empty>
+            ) : page >= list.meta.totalPages ? (
+              <PastEnd />
             ) : (
               <ul class="plain deliveries">
                 {list.data.map((d: Delivery) => (
-                  <Item key={d.deliveryId} delivery={d} onRedeliver={() => send(`/delivery/${d.deliveryId}/redeliver`, 'The delivery is sent again.')} />
+                  <Item key={d.deliveryId} delivery={d} onSent={sent} />
                 ))}
               </ul>
             )}
-            <nav class="pager" aria-label="Pages of deliveries">
-              <button disabled={page === 0} onClick={() => show({ page: page - 1 })}>
-                Previous
-              </button>
-              <button disabled={page + 1 >= list.meta.totalPages} onClick={() => show({ page: page + 1 })}>
-                Next
-              </button>
-            </nav>
+            <Pager label="Pages of deliveries" previous="Previous" next="Next" page={page} pages={list.meta.totalPages} onShow={(next) => show({ page: next })} />
           </>
         )}
       </View>
@@ -195,8 +210,13 @@ function Log({ hook, query, onSent }: { hook: Webhook; query: URLSearchParams; o
 
 const marks: Record<Delivery['status'], string> = { pending: '◐', delivered: '●', failed: '▲', undelivered: '✕' };
 
-function Item({ delivery, onRedeliver }: { delivery: Delivery; onRedeliver: () => void }) {
-  const { metadata } = useSite();
+function Item({ delivery, onSent }: { delivery: Delivery; onSent: () => void }) {
+  const { client, metadata } = useSite();
+  const { busy, error, act } = useAction(async () => {
+    await client.ahds(`/webhook/${delivery.webhookId}/delivery/${delivery.deliveryId}/redeliver`, { method: 'POST' });
+    announce('The delivery is sent again.');
+    onSent();
+  });
   const last = delivery.attempts.at(-1);
   return (
     <li class={`delivery ${delivery.status}`} data-delivery={delivery.deliveryId}>
@@ -224,11 +244,18 @@ function Item({ delivery, onRedeliver }: { delivery: Delivery; onRedeliver: () =
           ))}
         </ol>
       </details>
-      <button class="small" onClick={onRedeliver} aria-label={`Redeliver ${delivery.subject ?? delivery.eventId}`}>
+      <button class="small" aria-disabled={busy} onClick={act} aria-label={`Redeliver ${delivery.subject ?? delivery.eventId}`}>
         Redeliver
       </button>
+      {error !== undefined && <Failure error={error} />}
     </li>
   );
+}
+
+/** replayed says what a replay did. */
+export function replayed(count: number, skipped: number): string {
+  const deliveries = (n: number) => `${n} ${n === 1 ? 'delivery is' : 'deliveries are'}`;
+  return `${deliveries(count)} sent again.${skipped > 0 ? ` ${deliveries(skipped)} not, because the content is no longer stored.` : ''}`;
 }
 
 function Replay({ id, onClose, onSent }: { id: string; onClose: () => void; onSent: () => void }) {
@@ -236,26 +263,26 @@ function Replay({ id, onClose, onSent }: { id: string; onClose: () => void; onSe
   const [from, setFrom] = useState('');
   const [to, setTo] = useState('');
   const [all, setAll] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const replay = async (event: Event) => {
-    event.preventDefault();
+  const { busy, error, act } = useAction(async () => {
     const body = {
       from: new Date(from).toISOString(),
       ...(to && { to: new Date(to).toISOString() }),
       ...(all && { status: ['delivered', 'failed', 'undelivered'] }),
     };
-    try {
-      const { count } = (await client.ahds(`/webhook/${id}/replay`, { method: 'POST', body: JSON.stringify(body) })).json;
-      announce(`${count} ${count === 1 ? 'delivery is' : 'deliveries are'} sent again.`);
-      onClose();
-      onSent();
-    } catch (problem) {
-      setError(problem);
-    }
-  };
+    const { count, skipped } = (await client.ahds(`/webhook/${id}/replay`, { method: 'POST', body: JSON.stringify(body) })).json;
+    announce(replayed(count, skipped));
+    onSent();
+    return onClose;
+  });
   return (
     <Dialog title="Replay deliveries" onClose={onClose}>
-      <form class="signin" onSubmit={replay}>
+      <form
+        class="signin"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void act();
+        }}
+      >
         <label>
           Accepted at or after, by the clock of this browser
           <input type="datetime-local" required value={from} onInput={(event) => setFrom(event.currentTarget.value)} />
@@ -269,7 +296,9 @@ function Replay({ id, onClose, onSent }: { id: string; onClose: () => void; onSe
           Also those that were delivered
         </label>
         {error !== undefined && <Failure error={error} />}
-        <button class="primary">Replay</button>
+        <button class="primary" aria-disabled={busy}>
+          Replay
+        </button>
       </form>
     </Dialog>
   );

@@ -7,6 +7,7 @@ import { diff, type Change } from '../diff';
 import { titleOf } from '../fhir/display';
 import { Link } from '../router';
 import { useSite } from '../site';
+import { useAction } from '../ui/action';
 import { announce } from '../ui/announce';
 import { Dialog } from '../ui/dialog';
 import { Empty, Failure, useLoad, View } from '../ui/load';
@@ -171,25 +172,20 @@ interface RestoreProps {
 
 function Restore({ path, version, current, onClose, onRestored }: RestoreProps) {
   const { client } = useSite();
-  const [error, setError] = useState<unknown>();
-  const restore = async () => {
-    try {
-      // The text of the version, because JSON.parse loses digits of decimals.
-      const { text } = await client.fhir(`${path}/_history/${version.id}`);
-      const saved = await client.fhir(path, { method: 'PUT', body: text, headers: { 'If-Match': current.etag } });
-      announce(`Restored as version ${saved.json.meta.versionId}.`);
-      onClose();
-      onRestored();
-    } catch (problem) {
-      setError(problem);
-    }
-  };
+  const { busy, error, act } = useAction(async () => {
+    // The text of the version, because JSON.parse loses digits of decimals.
+    const { text } = await client.fhir(`${path}/_history/${version.id}`);
+    const saved = await client.fhir(path, { method: 'PUT', body: text, headers: { 'If-Match': current.etag } });
+    announce(`Restored as version ${saved.json.meta.versionId}.`);
+    onRestored();
+    return onClose;
+  });
   return (
     <Dialog title={`Restore version ${version.id}?`} onClose={onClose}>
       <p>The content of version {version.id} becomes the newest version. No version is lost.</p>
       {error !== undefined && <Failure error={error} />}
       <div class="buttons">
-        <button class="primary" onClick={restore}>
+        <button class="primary" aria-disabled={busy} onClick={act}>
           Restore the version
         </button>
       </div>

@@ -7,7 +7,7 @@ import { loadRights } from '../rights';
 import { Link } from '../router';
 import { useSite } from '../site';
 import { useLoad, View } from '../ui/load';
-import { loadWebhooks, type Webhooks as Hooks } from './webhooks';
+import { loadWebhooks, type WebhookPage } from './webhooks';
 import { Conditions, loadConditions, type Condition } from './conditions';
 import { DeliveryRates, RequestRates, StorageUsed } from './figures';
 import { loadUsage, met, type Measured, type Requests } from './usage';
@@ -113,17 +113,27 @@ function useLive(client: Client, first: State | undefined): Live | undefined {
   const servers = useRef<Requests[]>([]);
   useEffect(() => setState(first), [first]);
   useEffect(() => {
-    const timer = setInterval(async () => {
-      if (document.visibilityState !== 'visible') return;
-      try {
-        if (first) setState(await loadState(client));
-        else await client.fhir('/metadata');
-      } catch {
-        // The failed request is in the graph.
+    let current = true;
+    let timer = 0;
+    const update = async () => {
+      if (document.visibilityState === 'visible') {
+        try {
+          const next = first && (await loadState(client));
+          if (!next) await client.fhir('/metadata');
+          else if (current) setState(next);
+        } catch {
+          // The failed request is in the graph.
+        }
       }
+      if (!current) return;
       setTick((n) => n + 1);
-    }, interval);
-    return () => clearInterval(timer);
+      timer = window.setTimeout(update, interval);
+    };
+    timer = window.setTimeout(update, interval);
+    return () => {
+      current = false;
+      clearTimeout(timer);
+    };
   }, [client, first]);
   if (!state) return undefined;
   if (state.usage.requests) servers.current = met(servers.current, state.usage.requests);
@@ -155,16 +165,16 @@ function Health({ state: { conditions, usage, servers, now } }: { state: Live })
   );
 }
 
-function Webhooks({ hooks }: { hooks: Hooks | undefined }) {
+function Webhooks({ hooks }: { hooks: WebhookPage | undefined }) {
   if (!hooks) return <p class="quiet">You may not list webhooks or their deliveries.</p>;
-  const { page, total } = hooks;
+  const { list, total } = hooks;
   if (total === 0) return <p class="quiet">The site has no webhook.</p>;
-  const failing = page.filter((h) => h.failingSince || h.hook.disabledAt).length;
-  const pending = page.reduce((sum, h) => sum + h.pending, 0);
+  const failing = list.filter((h) => h.failingSince || h.hook.disabledAt).length;
+  const pending = list.reduce((sum, h) => sum + h.pending, 0);
   return (
     <p>
       <strong>{total.toLocaleString()}</strong> {total === 1 ? 'webhook' : 'webhooks'}
-      {total > page.length ? `; of the newest ${page.length}: ` : ', '}
+      {total > list.length ? `; of the newest ${list.length}: ` : ', '}
       <strong>{failing}</strong> failing or disabled, <strong>{pending}</strong> pending deliveries. <Link to="/deliveries">See deliveries</Link>
     </p>
   );

@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks';
 import { addDays } from '../dates';
 import { useSite } from '../site';
+import { useAction } from '../ui/action';
 import { announce } from '../ui/announce';
 import { Dialog } from '../ui/dialog';
 import { Failure } from '../ui/load';
@@ -19,12 +20,8 @@ interface Props {
 
 export function Series({ week, monday, onClose, onCreated }: Props) {
   const { client, metadata } = useSite();
-  const [error, setError] = useState<unknown>();
   const [days, setDays] = useState(weekdays.slice(0, 5));
-  const create = async (event: SubmitEvent) => {
-    event.preventDefault();
-    setError(undefined);
-    const form = new FormData(event.currentTarget as HTMLFormElement);
+  const { busy, error, act } = useAction(async (form: FormData) => {
     const text = (name: string) => String(form.get(name) ?? '').trim();
     const schedule = {
       from: text('from'),
@@ -34,18 +31,20 @@ export function Series({ week, monday, onClose, onCreated }: Props) {
       resourceId: text('resource'),
       locationId: text('location'),
     };
-    try {
-      const { created, existing } = (await client.ahds('/availability-slot/generate', { method: 'POST', body: JSON.stringify(schedule) })).json.meta;
-      announce(`${created} slots were created, ${existing} existed already.`);
-      onClose();
-      onCreated();
-    } catch (problem) {
-      setError(problem);
-    }
-  };
+    const { created, existing } = (await client.ahds('/availability-slot/generate', { method: 'POST', body: JSON.stringify(schedule) })).json.meta;
+    announce(`${created} slots were created, ${existing} existed already.`);
+    onCreated();
+    return onClose;
+  });
   return (
     <Dialog title="Create a series of slots" onClose={onClose}>
-      <form class="signin" onSubmit={create}>
+      <form
+        class="signin"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void act(new FormData(event.currentTarget));
+        }}
+      >
         <div class="pair">
           <label>
             From
@@ -84,7 +83,7 @@ export function Series({ week, monday, onClose, onCreated }: Props) {
         <Id name="resource" title="Resource" ids={week.slots.map((s) => s.resourceId)} names={week.names} />
         <Id name="location" title="Location" ids={week.slots.map((s) => s.locationId)} names={week.names} />
         {error !== undefined && <Failure error={error} />}
-        <button class="primary" disabled={days.length === 0}>
+        <button class="primary" aria-disabled={busy} disabled={days.length === 0}>
           Create the slots
         </button>
       </form>

@@ -1,6 +1,7 @@
-// Webhooks of a site, and how they do.
+// Webhooks of a site, and the health of each.
 
 import type { Client } from '../api/client';
+import { ApiError } from '../api/errors';
 
 export interface Webhook {
   webhookId: string;
@@ -44,28 +45,34 @@ export interface Health {
 /** webhooksPerPage is the number of webhooks on a page. Each needs two requests for its deliveries. */
 const webhooksPerPage = 25;
 
-export interface Webhooks {
-  /** page has the webhooks of a page, the newest first. */
-  page: Health[];
+export interface WebhookPage {
+  /** list has the webhooks of the page, the newest first. */
+  list: Health[];
   /** total is the number of all webhooks of the site. */
   total: number;
   pages: number;
 }
 
-/** loadWebhooks returns a page of the webhooks of a site, counted from 0, and how they do. */
-export async function loadWebhooks(client: Client, page: number): Promise<Webhooks> {
+/** loadWebhooks returns one page of webhooks, with the health of each. page counts from 0. A webhook that is deleted meanwhile is left out. */
+export async function loadWebhooks(client: Client, page: number): Promise<WebhookPage> {
   const { data, meta } = (await client.ahds(`/webhook?pageSize=${webhooksPerPage}&page=${page}&sortBy=createdAt&sortOrder=desc`)).json;
-  return { page: await Promise.all(data.map((hook: Webhook) => healthOf(client, hook))), total: meta.total, pages: meta.totalPages };
+  const list: (Health | undefined)[] = await Promise.all(data.map((hook: Webhook) => healthOf(client, hook)));
+  return { list: list.filter((health) => health !== undefined), total: meta.total, pages: meta.totalPages };
 }
 
-/** healthOf looks at the latest deliveries of a webhook. */
-async function healthOf(client: Client, hook: Webhook): Promise<Health> {
+/** healthOf returns the health of a webhook by its latest deliveries, or undefined if there is no such webhook. */
+async function healthOf(client: Client, hook: Webhook): Promise<Health | undefined> {
   const list = `/webhook/${hook.webhookId}/delivery`;
-  const [latest, pending] = await Promise.all([
-    client.ahds(`${list}?pageSize=50`),
-    client.ahds(`${list}?status=pending&pageSize=1`),
-  ]);
-  return { hook, pending: pending.json.meta.total, ...summaryOf(latest.json.data) };
+  try {
+    const [latest, pending] = await Promise.all([
+      client.ahds(`${list}?pageSize=50`),
+      client.ahds(`${list}?status=pending&pageSize=1`),
+    ]);
+    return { hook, pending: pending.json.meta.total, ...summaryOf(latest.json.data) };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
 }
 
 /** summaryOf returns when an attempt last succeeded, and since when all later attempts have failed. */

@@ -5,6 +5,7 @@ import { ApiError } from '../api/errors';
 import { addDays, clock, dayIn, dayName, isDay, mondayOf, viewerZone } from '../dates';
 import { go } from '../router';
 import { useSite } from '../site';
+import { useAction } from '../ui/action';
 import { announce } from '../ui/announce';
 import { Copyable } from '../ui/copy';
 import { Dialog } from '../ui/dialog';
@@ -144,29 +145,24 @@ const holdSeconds = 300;
 
 function SlotDialog({ slot, week, zone, onClose, onChanged }: SlotProps) {
   const { client, metadata } = useSite();
-  const [error, setError] = useState<unknown>();
-  const [busy, setBusy] = useState(false);
   const id = slot.availabilitySlotId;
   const state = stateOf(slot, Date.now());
   const token = state === 'held' ? client.holds.get(id) : undefined;
-  const act = async (name: 'hold' | 'book' | 'release', done: string) => {
-    if (busy) return; // a disabled button would lose the focus
-    setBusy(true);
-    setError(undefined);
+  const { busy, error, act } = useAction(async (name: 'hold' | 'book' | 'release', done: string) => {
     const asked = { ...(token && { holdToken: token }), ...(name === 'hold' && { ttlSeconds: holdSeconds }) };
     try {
       const answer = (await client.ahds(`/availability-slot/${id}/${name}`, { method: 'POST', body: JSON.stringify(asked) })).json;
       if (answer.holdToken) client.holds.set(id, answer.holdToken);
       else client.holds.delete(id);
       announce(done);
-      onClose();
+      return onClose;
     } catch (problem) {
       if (problem instanceof ApiError && problem.code === 'hold_ended') client.holds.delete(id);
-      setError(problem);
+      throw problem;
+    } finally {
+      onChanged();
     }
-    setBusy(false);
-    onChanged();
-  };
+  });
   const other = viewerZone !== zone ? viewerZone : metadata.zone !== zone ? metadata.zone : undefined;
   return (
     <Dialog title={`${dayName(dayIn(slot.startAt, zone))}, ${clock(slot.startAt, zone)}–${clock(slot.endAt, zone)}`} onClose={onClose}>
@@ -204,13 +200,13 @@ function SlotDialog({ slot, week, zone, onClose, onChanged }: SlotProps) {
       {error !== undefined && <Failure error={error} />}
       {error instanceof ApiError && error.conflictingSlotId && <Conflict id={error.conflictingSlotId} own={id} week={week} zone={zone} />}
       <div class="buttons">
-        <button class="primary" disabled={!slot.isActive || slot.isBooked} onClick={() => act('book', 'The slot is booked.')}>
+        <button class="primary" aria-disabled={busy} disabled={!slot.isActive || slot.isBooked} onClick={() => act('book', 'The slot is booked.')}>
           Book
         </button>
-        <button disabled={!slot.isActive || slot.isBooked} onClick={() => act('hold', `The slot is held for ${holdSeconds / 60} minutes.`)}>
+        <button aria-disabled={busy} disabled={!slot.isActive || slot.isBooked} onClick={() => act('hold', `The slot is held for ${holdSeconds / 60} minutes.`)}>
           Hold for {holdSeconds / 60} minutes
         </button>
-        <button disabled={state !== 'booked' && !token} onClick={() => act('release', 'The slot is free.')}>
+        <button aria-disabled={busy} disabled={state !== 'booked' && !token} onClick={() => act('release', 'The slot is free.')}>
           Release
         </button>
       </div>

@@ -5,6 +5,7 @@ import { Client } from '../api/client';
 import { ApiError } from '../api/errors';
 import { expiryOf } from '../api/expiry';
 import { loadMetadata, type Metadata } from '../metadata';
+import { useAction } from '../ui/action';
 import type { Grant, Issuer } from './flow';
 
 export interface SignedIn extends Grant {
@@ -44,18 +45,16 @@ export function SignIn({ siteId, base, again, onSignedIn }: Props) {
   const [issuers, setIssuers] = useState<Issuer[]>([]);
   const [known, setKnown] = useState(true);
   const [failure, setFailure] = useState('');
-  const [busy, setBusy] = useState(false);
 
-  const enter = async (grant: Grant) => {
-    setBusy(true);
+  const { busy, act } = useAction(async (step: () => Promise<void>) => {
     setFailure('');
     try {
-      onSignedIn({ ...grant, metadata: await check(siteId, grant.token) });
+      await step();
     } catch (error) {
       setFailure(problem(error, siteId));
-      setBusy(false);
     }
-  };
+  });
+  const enter = (grant: Grant) => act(async () => onSignedIn({ ...grant, metadata: await check(siteId, grant.token) }));
 
   useEffect(() => {
     const client = new Client(siteId);
@@ -99,8 +98,8 @@ export function SignIn({ siteId, base, again, onSignedIn }: Props) {
         <button
           type="button"
           class="primary wide"
-          disabled={busy}
-          onClick={async () => (await import('./flow')).begin(issuer, base)}
+          aria-disabled={busy}
+          onClick={() => act(async () => (await import('./flow')).begin(issuer, base))}
         >
           Sign in with {issuer.name}
         </button>
@@ -127,7 +126,7 @@ export function SignIn({ siteId, base, again, onSignedIn }: Props) {
           {failure}
         </p>
       )}
-      <button class={issuers.length > 0 ? 'wide' : 'primary wide'} disabled={busy}>
+      <button class={issuers.length > 0 ? 'wide' : 'primary wide'} aria-disabled={busy}>
         {busy ? 'Signing in …' : 'Sign in'}
       </button>
     </form>

@@ -95,7 +95,10 @@ export function Loading() {
   );
 }
 
-const headings: Record<number, string> = {
+/** headings are those of errors, by code or status. */
+const headings: Record<string, string> = {
+  content_gone: 'No longer stored',
+  timeout: 'No answer',
   0: 'Offline',
   401: 'The session has ended',
   403: 'No access',
@@ -112,7 +115,7 @@ export function Failure({ error, retry }: { error: unknown; retry?: (() => void)
   const details = error.issues.filter((issue) => issue.text !== error.message || issue.at);
   return (
     <div class="state failure" role="alert">
-      <h2>{headings[error.status] ?? (error.status >= 500 ? 'The server failed' : 'The request was refused')}</h2>
+      <h2>{headings[error.code] ?? headings[error.status] ?? (error.status >= 500 ? 'The server failed' : 'The request was refused')}</h2>
       <p>{error.message}</p>
       {details.length > 0 && (
         <ul>

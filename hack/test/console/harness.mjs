@@ -86,10 +86,18 @@ export class Window {
     assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.html} ${n.failureSummary}`).join(' | ')}`), [], `findings of axe: ${what}`);
   }
 
-  /** fits expects that the page is not wider than the window. */
+  /** fits expects that neither the page nor a dialog is too wide for a window of 1280 by 800 pixels at 200 %, and for one of 320 pixels. */
   async fits(what) {
-    const wide = await this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-    assert.ok(wide <= 0, `${what} is ${wide} pixels too wide`);
+    const usual = this.page.viewportSize();
+    for (const viewport of [{ width: 640, height: 400 }, { width: 320, height: 640 }]) {
+      await this.page.setViewportSize(viewport);
+      const wide = await this.page.evaluate(() => [
+        document.documentElement.scrollWidth - innerWidth,
+        ...[...document.querySelectorAll('dialog[open]')].map((dialog) => Math.max(dialog.scrollWidth - dialog.clientWidth, dialog.getBoundingClientRect().right - innerWidth)),
+      ]);
+      assert.ok(wide.every((pixels) => pixels <= 0), `${what}: the page and its dialogs are ${wide} pixels too wide for ${viewport.width}`);
+    }
+    await this.page.setViewportSize(usual);
   }
 
   /** picture takes screenshots, light and dark, if they were asked for. */
@@ -142,6 +150,7 @@ export async function keeping(run) {
   try {
     await run();
   } finally {
+    await closeRest();
     await browser.close();
     browser = usual;
   }
@@ -167,22 +176,24 @@ export async function closeRest() {
 
 /** serving waits until the API server, which learns of sites later than the controller, serves them and their issuers. */
 export async function serving() {
-  for (let i = 0; i < 300; i++) {
+  await eventually(async () => {
     const answer = await fetch(`${base}/site/${site}/fhir/.well-known/smart-configuration`);
-    if (answer.ok && (await answer.json()).console_clients) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-  assert.fail('the site is not served with its issuer');
+    return answer.ok && (await answer.json()).console_clients;
+  }, 'the site is served with its issuer');
 }
 
-/** eventually waits until look returns true. */
+/** eventually waits up to a minute until look returns what is true, and returns it. */
 export async function eventually(look, what) {
-  for (let i = 0; i < 100; i++) {
-    if (await look()) return;
+  for (const end = Date.now() + 60_000; Date.now() < end; ) {
+    const found = await look();
+    if (found) return found;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  assert.fail(`not within ten seconds: ${what}`);
+  return assert.fail(`not within a minute: ${what}`);
 }
+
+/** focused waits until an element has the focus. */
+export const focused = (element, what) => eventually(() => element.evaluate((e) => e === document.activeElement), `the focus is at ${what}`);
 
 /** hold keeps requests of a page from the server until the function that it returns is called. */
 export async function hold(page, url, method) {

@@ -423,9 +423,7 @@ test('many webhooks are on several pages, and all are counted', async () => {
     window.check();
     await window.close();
   } finally {
-    for (const { webhookId } of (await api('GET', `${hooks}?pageSize=100`)).data.filter((hook) => more.includes(hook.webhookId))) {
-      await api('DELETE', `${hooks}/${webhookId}`, undefined, tokens.auditor);
-    }
+    for (const id of more) await api('DELETE', `${hooks}/${id}`, undefined, tokens.auditor).catch(() => {}); // it may not have been created
   }
   await eventually(async () => (await api('GET', `${hooks}?pageSize=1`)).meta.total === 1, 'the webhooks are deleted');
 });

@@ -86,7 +86,7 @@ export class Window {
     assert.deepEqual(serious.map((v) => `${v.id}: ${v.nodes.map((n) => `${n.html} ${n.failureSummary}`).join(' | ')}`), [], `findings of axe: ${what}`);
   }
 
-  /** fits expects that neither the page nor a dialog is too wide for a window of 1280 by 800 pixels at 200 %, and for one of 320 pixels. */
+  /** fits expects that the page and its dialogs fit in windows of 320 pixels, and of 1280 by 800 pixels at 200 %. */
   async fits(what) {
     const usual = this.page.viewportSize();
     for (const viewport of [{ width: 640, height: 400 }, { width: 320, height: 640 }]) {

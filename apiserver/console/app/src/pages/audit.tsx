@@ -61,7 +61,8 @@ function queryOf({ entity, agent, from, to, action, outcome }: Fields, count = '
 function Filters({ query }: { query: URLSearchParams }) {
   const entered = fieldsOf(query);
   const [fields, setFields] = useState(entered);
-  // The fields stay when the address changes, so that they keep the focus. On the next page they keep what is not submitted yet.
+  // The fields stay when the address changes, so that they keep the focus. All pages have the same filters, so
+  // turning pages keeps what is not submitted yet.
   useLayoutEffect(() => setFields(entered), [queryOf(entered).toString()]);
   const change = (changes: Partial<Fields>) => setFields({ ...fields, ...changes });
   return (

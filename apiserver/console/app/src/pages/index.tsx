@@ -49,7 +49,10 @@ function loaderOf(section: string): Loader | undefined {
 /** ofRecords are the sections whose pages are about one record, with its type and id after the section. */
 const ofRecords = ['record', 'history'];
 
-/** exists reports whether there is a page of a section, with the segments of the path after it. A malformed segment is undefined. */
+/**
+ * exists reports whether there is a page of a section, with the segments of the path after it. A malformed segment
+ * is undefined.
+ */
 export function exists(section: string, rest: (string | undefined)[]): rest is string[] {
   return loaderOf(section) !== undefined && !rest.includes(undefined) && (!ofRecords.includes(section) || Boolean(rest[0] && rest[1]));
 }

@@ -42,8 +42,9 @@ function Form({ shown, query }: { shown: TypeInfo; query: URLSearchParams }) {
   const add = useRef<HTMLButtonElement>(null);
   const type = metadata.types.find((t) => t.type === chosen) ?? shown;
   const entered = enteredIn(query);
-  // The address changes by this form, by the pages of results and by the Back button. The fields stay, so that they keep the
-  // focus. They keep what is not submitted yet while the address has the same type and parameters, as the pages of results do.
+  // The address changes by this form, by the pages of results and by the Back button. The fields stay, so that
+  // they keep the focus. All pages of results have the same type and parameters, so turning pages keeps what is
+  // not submitted yet.
   useLayoutEffect(() => {
     setChosen(shown.type);
     if (queryOf(rows).toString() !== queryOf(entered).toString()) setRows(entered.length > 0 ? entered : [['', '']]);
@@ -59,7 +60,10 @@ function Form({ shown, query }: { shown: TypeInfo; query: URLSearchParams }) {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        go(`/search/${type.type}`, queryOf([...rows, ['_count', query.get('_count') ?? '']]));
+        const next = queryOf(rows);
+        const count = query.get('_count');
+        if (count && !next.has('_count')) next.set('_count', count);
+        go(`/search/${type.type}`, next);
       }}
     >
       <label>

@@ -53,7 +53,10 @@ export interface WebhookPage {
   pages: number;
 }
 
-/** loadWebhooks returns one page of webhooks, with the health of each. page counts from 0. A webhook that is deleted meanwhile is left out. */
+/**
+ * loadWebhooks returns one page of webhooks, with the health of each. page counts from 0. A webhook that is deleted
+ * meanwhile is left out.
+ */
 export async function loadWebhooks(client: Client, page: number): Promise<WebhookPage> {
   const { data, meta } = (await client.ahds(`/webhook?pageSize=${webhooksPerPage}&page=${page}&sortBy=createdAt&sortOrder=desc`)).json;
   const list: (Health | undefined)[] = await Promise.all(data.map((hook: Webhook) => healthOf(client, hook)));

@@ -8,9 +8,9 @@ export interface Action<A extends unknown[]> {
 }
 
 /**
- * useAction runs what a person starts. act does nothing during a run, so that nothing is sent twice. Buttons then have
- * aria-disabled: one that becomes disabled loses the focus. run may return what is left to do if the component is
- * still shown, such as closing it: the person may have left the page during the run.
+ * useAction runs what a person starts. act does nothing during a run, so that nothing is sent twice. Buttons then
+ * have aria-disabled, because one that becomes disabled loses the focus. run may return what is left to do, such
+ * as closing a dialog. It is done unless the component was removed during the run.
  */
 export function useAction<A extends unknown[]>(run: (...args: A) => Promise<(() => void) | void>): Action<A> {
   const [state, setState] = useState<{ busy: boolean; error?: unknown }>({ busy: false });

@@ -34,8 +34,8 @@ interface Source<T> {
 }
 
 /**
- * useLoad runs load when the component mounts and when a dependency changes. Data belong to their dependencies:
- * results of former dependencies are dropped, and a reload of former dependencies does nothing.
+ * useLoad runs load when the component mounts and when a dependency changes. Results of former dependencies are
+ * dropped, and a reload of former dependencies does nothing.
  */
 export function useLoad<T>(load: () => Promise<T>, dependencies: unknown[]): Loaded<T> {
   const source = useMemo<Source<T>>(() => ({ load, runs: 0, current: false }), dependencies);

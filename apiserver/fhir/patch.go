@@ -1,6 +1,7 @@
 package fhir
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -68,10 +69,10 @@ func (r *request) applyPatch(patch jsonpatch.Patch, current store.Record) (step,
 		return step{}, refused
 	}
 	patched, err := r.patched(patch, current)
-	if refused != nil && err != nil {
-		return step{}, refused
+	if err != nil {
+		return step{}, cmp.Or(refused, err)
 	}
-	return patched, err
+	return patched, nil
 }
 
 // patched is applyPatch for callers who may get the record. A patch has no dialect, so the contract's dialect

@@ -75,7 +75,7 @@ func Deliver(ctx context.Context, config DeliveryConfig) error {
 	// events are sent in order.
 	group.Go(func() error {
 		if !config.Webhooks.WaitForSync(stopping) || stopping.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the process is stopping
 		}
 		ready.webhooksKnown()
 		return config.Sites.Run(failed, ready.sitesKnown)

@@ -33,25 +33,23 @@ func (r *request) readResource(w http.ResponseWriter) (body, error) {
 
 // readText parses text as a resource of the type in the path.
 func (r *request) readText(text []byte, sentDialect *dialect) (body, error) {
-	resource, err := r4.Read(text, r4.Options{
+	resource, err := readWhole(text, r4.Options{
 		Type: r.kind.Name, Optional: sentDialect.optional, IgnoreID: r.Method == http.MethodPost, Bases: r.bases(), Index: true,
 	})
-	if err == nil {
-		err = checkComplete(r.kind.Name, text)
-	}
 	return body{text: text, resource: resource, dialect: sentDialect}, err
 }
 
-// checkComplete refuses a projection, which would remove the elements that it lacks from its record. R4
-// search.html#elements. Errors: r4.Errors.
-func checkComplete(typeName string, text []byte) error {
-	if !r4.IsSubset(text) {
-		return nil
+// readWhole is r4.Read for a resource to store. It refuses a projection, which would remove the elements that
+// it lacks from its record. R4 search.html#elements. Errors: r4.Errors.
+func readWhole(text []byte, options r4.Options) (r4.Resource, error) {
+	resource, err := r4.Read(text, options)
+	if err == nil && r4.IsSubset(text) {
+		err = r4.Errors{{
+			Severity: r4.SeverityError, Type: issueBusinessRule, Code: codeSubsetted, Expression: options.Type + ".meta.tag",
+			Diagnostics: "the resource has the tag SUBSETTED, so it may lack elements of the record; read it without _elements and _summary, change it and send it whole; if the stored record has the tag itself, remove the tag",
+		}}
 	}
-	return r4.Errors{{
-		Severity: r4.SeverityError, Type: issueBusinessRule, Code: codeSubsetted, Expression: typeName + ".meta.tag",
-		Diagnostics: "the resource has the tag SUBSETTED, so it may lack elements of the record; read it without _elements and _summary, change it and send it whole; if the stored record has the tag itself, remove the tag",
-	}}
+	return resource, err
 }
 
 func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {

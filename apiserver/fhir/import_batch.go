@@ -102,10 +102,7 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 	if err != nil {
 		return nil, err
 	}
-	resource, err := r4.Read(text, r4.Options{Type: kind.Name, Optional: contractDialect.optional, Bases: i.bases(), Index: true})
-	if err == nil {
-		err = checkComplete(kind.Name, text)
-	}
+	resource, err := readWhole(text, r4.Options{Type: kind.Name, Optional: contractDialect.optional, Bases: i.bases(), Index: true})
 	if err != nil {
 		return nil, err
 	}

@@ -49,12 +49,9 @@ func (r *request) validationIssues(v validation) ([]r4.Issue, error) {
 	if v.mode == modeDelete {
 		return nil, r.authorize("delete")
 	}
-	resource, err := r4.Read(v.resource, r4.Options{
+	resource, err := readWhole(v.resource, r4.Options{
 		Type: r.kind.Name, Optional: v.dialect.optional, Warnings: true, IgnoreID: v.mode == modeCreate, Bases: r.bases(),
 	})
-	if err == nil {
-		err = checkComplete(r.kind.Name, v.resource)
-	}
 	var issues r4.Errors
 	switch {
 	case errors.As(err, &issues):

@@ -40,14 +40,20 @@ func (s *Store) deleted(ctx context.Context, condition store.Condition, restrict
 	if store.IsEverything(condition) && restriction == unrestricted {
 		return deleted
 	}
+	if _, err := s.lastVersion(ctx, condition, restriction, deleted); err != nil {
+		return err
+	}
+	return deleted
+}
+
+// lastVersion returns the version of a deleted record before the deletion. Errors: those of the store, and
+// store.ErrNotFound if it was hidden from the caller, was not in the restriction or has been removed.
+func (s *Store) lastVersion(ctx context.Context, condition store.Condition, restriction *Restriction, deleted *store.DeletedError) (store.Record, error) {
 	last, err := s.behind.GetVersion(ctx, deleted.Key, deleted.Version-1)
 	if err == nil {
 		err = s.checkAll(ctx, condition, restriction, last)
 	}
-	if err != nil {
-		return err
-	}
-	return deleted
+	return last, err
 }
 
 // checkAll is like check, but also returns store.ErrNotFound if a version is not in a restriction.

@@ -257,10 +257,8 @@ func (s *Store) judge(ctx context.Context, o *operation) error {
 	case errors.As(err, &deleted):
 		o.judged = deleted.Version
 		var last store.Record
-		last, err = s.behind.GetVersion(ctx, deleted.Key, deleted.Version-1)
-		if err == nil {
+		if last, err = s.lastVersion(ctx, o.condition, o.change, deleted); err == nil {
 			o.before = s.options.Labels(o.Key.Type, last.Body)
-			err = s.checkAll(ctx, o.condition, o.change, last)
 		}
 		o.visible = err == nil || store.IsAbsent(err) && !o.depends()
 	case err == nil:

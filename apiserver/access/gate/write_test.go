@@ -86,34 +86,19 @@ func TestWriteOfDeletedRecord(t *testing.T) {
 // TestRestoreKeepsProtection shows that a record that was deleted can be restored with less protection only by a
 // privileged caller. Otherwise, earlier versions could be shown that only the labels of the last version hide.
 func TestRestoreKeepsProtection(t *testing.T) {
-	unprivileged := errors.New("unprivileged")
 	for name, test := range map[string]struct {
 		last, restored string
 		privileged     bool
 		want           error
 	}{
 		"less, by a privileged caller": {"secret", "open", true, nil},
-		"less":                         {"secret", "open", false, unprivileged},
+		"less":                         {"secret", "open", false, errUnprivileged},
 		"as much":                      {"secret", "secret", false, nil},
 		"more":                         {"open", "secret", false, nil},
 		"none":                         {"open", "open", false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			opened, err := gate.New(buried{last: test.last}, gate.Options{
-				View: &privacy.View{
-					Rules: &privacy.Rules{},
-					Rights: func(string) (privacy.Rights, error) {
-						return privacy.Rights{Privileged: test.privileged, BreaksGlass: true}, nil
-					},
-					Reads: func(string) (bool, error) { return true, nil },
-				},
-				Labels:       veryRestrictedIfSecret,
-				Protects:     func(string) bool { return true },
-				Unprivileged: func(string) error { return unprivileged },
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			opened := seesAll(t, test.last, test.privileged)
 			put := store.Op{Kind: store.Put, Key: store.Key{Type: "Patient", ID: "1"}, Body: store.Body{JSON: []byte(test.restored)}}
 			if _, err := opened.Write(t.Context(), []store.Op{put}); !errors.Is(err, test.want) {
 				t.Errorf("got %v, want %v", err, test.want)
@@ -125,20 +110,7 @@ func TestRestoreKeepsProtection(t *testing.T) {
 // TestRestoreOfMany restores more records than Write has attempts. The caller sees all records, but is not
 // privileged.
 func TestRestoreOfMany(t *testing.T) {
-	unprivileged := errors.New("unprivileged")
-	opened, err := gate.New(buried{last: "secret"}, gate.Options{
-		View: &privacy.View{
-			Rules:  &privacy.Rules{},
-			Rights: func(string) (privacy.Rights, error) { return privacy.Rights{BreaksGlass: true}, nil },
-			Reads:  func(string) (bool, error) { return true, nil },
-		},
-		Labels:       veryRestrictedIfSecret,
-		Protects:     func(string) bool { return true },
-		Unprivileged: func(string) error { return unprivileged },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := seesAll(t, "secret", false)
 	var ops []store.Op
 	for i := range 12 {
 		ops = append(ops, store.Op{Kind: store.Put, Key: store.Key{Type: "Patient", ID: string(rune('a' + i))}, Body: store.Body{JSON: []byte("secret")}})
@@ -147,9 +119,33 @@ func TestRestoreOfMany(t *testing.T) {
 		t.Error(err)
 	}
 	ops[len(ops)-1].Body.JSON = []byte("open")
-	if _, err := opened.Write(t.Context(), ops); !errors.Is(err, unprivileged) {
+	if _, err := opened.Write(t.Context(), ops); !errors.Is(err, errUnprivileged) {
 		t.Errorf("got %v", err)
 	}
+}
+
+var errUnprivileged = errors.New("unprivileged")
+
+// seesAll returns a gate for a caller who sees all records, in front of records whose last version before their
+// deletion is last.
+func seesAll(t *testing.T, last string, privileged bool) *gate.Store {
+	t.Helper()
+	opened, err := gate.New(buried{last: last}, gate.Options{
+		View: &privacy.View{
+			Rules: &privacy.Rules{},
+			Rights: func(string) (privacy.Rights, error) {
+				return privacy.Rights{Privileged: privileged, BreaksGlass: true}, nil
+			},
+			Reads: func(string) (bool, error) { return true, nil },
+		},
+		Labels:       veryRestrictedIfSecret,
+		Protects:     func(string) bool { return true },
+		Unprivileged: func(string) error { return errUnprivileged },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
 }
 
 // veryRestrictedIfSecret returns the confidentiality V for the body "secret".

@@ -47,7 +47,7 @@ func (p *parser) reference(d definition, item string) (store.Condition, error) {
 	if r4.ValidID(text) {
 		return store.RefersToID{Param: d.name, Types: d.targets, ID: strings.ToLower(text)}, nil
 	}
-	to, err := p.parseReference(text)
+	to, err := parseReference(text)
 	return store.RefersTo{Param: d.name, To: to}, err
 }
 
@@ -74,7 +74,7 @@ func (p *parser) hierarchy(d definition, item string, above bool) (store.Conditi
 		return nil, err
 	}
 	if !r4.ValidID(text) {
-		to, err := p.parseReference(text)
+		to, err := parseReference(text)
 		if err == nil && !slices.Contains(d.targets, to.Type) {
 			err = fmt.Errorf("%s is not a reference to the type %s; write {type}/{id}", r4.Quote(item), strings.Join(d.targets, " or "))
 		}
@@ -95,8 +95,9 @@ func (p *parser) hierarchy(d definition, item string, above bool) (store.Conditi
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:.`)
 
 // parseReference parses a reference with a type, or any other absolute URL.
-func (p *parser) parseReference(text string) (store.Reference, error) {
-	base, typeName, id, ok := r4.SplitReference(p.canonicalTypeName(text))
+func parseReference(text string) (store.Reference, error) {
+	spelling, _, _ := strings.Cut(text, "/") // of the type, in a relative reference
+	base, typeName, id, ok := r4.SplitReference(fhirName(spelling) + text[len(spelling):])
 	switch {
 	case !ok && scheme.MatchString(text):
 		return store.Reference{Base: text}, nil
@@ -104,20 +105,4 @@ func (p *parser) parseReference(text string) (store.Reference, error) {
 		return store.Reference{}, fmt.Errorf("%s is not a reference; write an id, {type}/{id} or an absolute URL", r4.Quote(text))
 	}
 	return store.Reference{Base: base, Type: typeName, ID: strings.ToLower(id)}, nil
-}
-
-// canonicalTypeName replaces the contract's spelling of a type by FHIR's, in a reference to a
-// record of this site.
-func (p *parser) canonicalTypeName(reference string) string {
-	relative := reference
-	for _, base := range p.Bases {
-		if rest, ok := strings.CutPrefix(reference, base+"/"); ok {
-			relative = rest
-		}
-	}
-	segment, rest, _ := strings.Cut(relative, "/")
-	if kept, ok := r4.TypeOf(segment); ok {
-		return reference[:len(reference)-len(relative)] + kept.Name + "/" + rest
-	}
-	return reference
 }

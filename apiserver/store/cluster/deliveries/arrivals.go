@@ -3,6 +3,7 @@ package deliveries
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -69,21 +70,22 @@ func (f recordFeed) Delete(obj any) error {
 
 // Replace implements cache.ReflectorStore. resourceVersion is that of the list.
 func (f recordFeed) Replace(list []any, resourceVersion string) error {
-	there := map[string]map[string]bool{}
+	there := map[string]map[string]*recordsv1.Record{}
 	for _, obj := range list {
 		record, err := watched(obj)
 		if err != nil {
 			return err
 		}
 		if there[record.Namespace] == nil {
-			there[record.Namespace] = map[string]bool{}
+			there[record.Namespace] = map[string]*recordsv1.Record{}
+			f.queue(record.Namespace) // a new queue lists the Records itself
 		}
-		there[record.Namespace][record.Name] = true
+		there[record.Namespace][record.Name] = record
 	}
 	for _, q := range f.running(metav1.NamespaceAll) {
-		q.leaveExcept(there[q.namespace], resourceVersion)
+		q.replace(there[q.namespace], resourceVersion)
 	}
-	return each(list, f.Add)
+	return nil
 }
 
 // Resync implements cache.ReflectorStore.
@@ -116,10 +118,32 @@ func (r *Runner) running(namespace string) []*queue {
 // order of their resourceVersions. So takeIn gets an event together with, or after, all earlier events.
 func (q *queue) arrive(record *recordsv1.Record) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.arrived[record.Name] = record
 	q.expected = true
-	q.mu.Unlock()
 	signal(q.intake)
+}
+
+// replace passes the Records with events of a list to takeIn, all at once: a list is not in the order of
+// resourceVersions. For the other Records, replace is leave.
+func (q *queue) replace(there map[string]*recordsv1.Record, resourceVersion string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name := range q.arrived {
+		if there[name] == nil {
+			q.leaveLocked(name, resourceVersion)
+		}
+	}
+	for name := range q.holdings {
+		if there[name] == nil {
+			q.leaveLocked(name, resourceVersion)
+		}
+	}
+	if len(there) > 0 {
+		maps.Copy(q.arrived, there)
+		q.expected = true
+		signal(q.intake)
+	}
 }
 
 // leave notes that a Record has been without events since a resourceVersion.
@@ -127,22 +151,6 @@ func (q *queue) leave(name, resourceVersion string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.leaveLocked(name, resourceVersion)
-}
-
-// leaveExcept is leave for all Records but those in there.
-func (q *queue) leaveExcept(there map[string]bool, resourceVersion string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for name := range q.arrived {
-		if !there[name] {
-			q.leaveLocked(name, resourceVersion)
-		}
-	}
-	for name := range q.holdings {
-		if !there[name] {
-			q.leaveLocked(name, resourceVersion)
-		}
-	}
 }
 
 // leaveLocked is leave for callers that hold mu.

@@ -1,6 +1,7 @@
 package deliveries
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,11 +33,11 @@ func TestLeave(t *testing.T) {
 		"removed, not yet reported":  {nil, &holding{record: at("5"), last: 1, removing: true}, func(q *queue) { q.tookOut(name, q.holdings[name], 1) }, left{Held: true}},
 		"arrived, then gone":         {at("5"), nil, func(q *queue) { q.leave(name, "6") }, left{}},
 		"gone, then arrived again":   {at("7"), nil, func(q *queue) { q.leave(name, "6") }, left{Arrived: true}},
-		"missing in a later list":    {at("5"), &holding{record: at("5"), takenOut: true}, func(q *queue) { q.leaveExcept(nil, "6") }, left{}},
-		"missing in an earlier list": {at("7"), &holding{record: at("7"), takenOut: true}, func(q *queue) { q.leaveExcept(nil, "6") }, left{true, true}},
-		"in a later list":            {at("5"), &holding{record: at("5"), takenOut: true}, func(q *queue) { q.leaveExcept(map[string]bool{name: true}, "6") }, left{true, true}},
+		"missing in a later list":    {at("5"), &holding{record: at("5"), takenOut: true}, func(q *queue) { q.replace(nil, "6") }, left{}},
+		"missing in an earlier list": {at("7"), &holding{record: at("7"), takenOut: true}, func(q *queue) { q.replace(nil, "6") }, left{true, true}},
+		"in a later list":            {at("5"), &holding{record: at("5"), takenOut: true}, func(q *queue) { q.replace(map[string]*recordsv1.Record{name: at("5")}, "6") }, left{true, true}},
 	} {
-		q := newQueue(nil, "clinic")
+		q := newQueue(nil, "clinic", nil)
 		if test.arrived != nil {
 			q.arrived[name] = test.arrived
 		}
@@ -47,5 +48,51 @@ func TestLeave(t *testing.T) {
 		if diff := cmp.Diff(test.want, left{q.arrived[name] != nil, q.holdings[name] != nil}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", of, diff)
 		}
+	}
+}
+
+// TestReplaceAtOnce shows that takeIn gets all Records of a list together: a list is not in the order of events, so
+// a part of it may have an event without an earlier one of its subject.
+func TestReplaceAtOnce(t *testing.T) {
+	const namespace, records = "clinic", 10_000
+	r := &Runner{options: Options{Shards: 1}, owned: map[int]*shard{0: {queues: map[string]*queue{}}}}
+	q := newQueue(r, namespace, nil)
+	r.owned[0].queues[namespace] = q
+	var list []any
+	for n := range records {
+		list = append(list, &recordsv1.Record{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("event.", n), Namespace: namespace, ResourceVersion: "5"}})
+	}
+	first := make(chan int, 1)
+	go func() {
+		<-q.intake
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		first <- len(q.arrived)
+	}()
+	if err := (recordFeed{r}).Replace(list, "6"); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-first; got != records {
+		t.Errorf("takeIn got %d of %d records of a list", got, records)
+	}
+}
+
+// TestOpenForAll shows that a site that opens while a queue takes Records in is closed for all of them.
+func TestOpenForAll(t *testing.T) {
+	asked := 0
+	q := newQueue(&Runner{options: Options{Open: func(string, string) (Target, bool) {
+		asked++
+		return nil, asked > 1
+	}}}, "clinic", nil)
+	records := []*recordsv1.Record{
+		{ObjectMeta: metav1.ObjectMeta{Name: "event.1", ResourceVersion: "5"}},
+		{ObjectMeta: metav1.ObjectMeta{Name: "event.2", ResourceVersion: "6"}},
+	}
+	q.caughtUp[""] = true
+	if err := q.takeEach(t.Context(), records, map[string]bool{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(q.arrived) != len(records) {
+		t.Errorf("%d of %d records wait for the site", len(q.arrived), len(records))
 	}
 }

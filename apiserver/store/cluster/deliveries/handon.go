@@ -35,20 +35,27 @@ func (q *queue) handOn(ctx context.Context) error {
 	mustList, arrived := q.mustList, q.arrived
 	q.mustList, q.listing, q.arrived = false, mustList, map[string]*recordsv1.Record{}
 	q.mu.Unlock()
-	seen := map[string]bool{}
+	open := map[string]bool{}
 	var err error
 	if mustList { // the list has everything that has arrived
-		err = q.takeListed(ctx, seen)
+		err = q.takeListed(ctx, open)
 		q.endListing()
 	} else {
-		err = q.takeEach(ctx, slices.Collect(maps.Values(arrived)), seen)
+		err = q.takeEach(ctx, slices.Collect(maps.Values(arrived)), open)
 	}
 	if err != nil {
 		return err
 	}
-	maps.Copy(q.caughtUp, seen)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	clear(q.closed)
+	for key, is := range open {
+		if is {
+			q.caughtUp[key] = true
+		} else {
+			q.closed[key] = true
+		}
+	}
 	for _, e := range q.fresh {
 		if q.entries[e.name] == nil {
 			q.insert(e)
@@ -62,33 +69,38 @@ func (q *queue) handOn(ctx context.Context) error {
 }
 
 // takeListed is takeEach for all Records of the namespace with events.
-func (q *queue) takeListed(ctx context.Context, seen map[string]bool) error {
+func (q *queue) takeListed(ctx context.Context, open map[string]bool) error {
 	return eachPage(ctx, q.client, objects.Records, q.namespace, eventsSelector, func(page *recordsv1.RecordList) error {
 		records := make([]*recordsv1.Record, len(page.Items))
 		for i := range page.Items {
 			records[i] = &page.Items[i]
 		}
-		return q.takeEach(ctx, records, seen)
+		return q.takeEach(ctx, records, open)
 	})
 }
 
-// takeEach hands on or holds the events of each Record of an open site. It adds the new entries to
-// fresh, and the keys of the sites to seen. Records of other sites wait for the next pass.
-func (q *queue) takeEach(ctx context.Context, records []*recordsv1.Record, seen map[string]bool) error {
+// takeEach hands on or holds the events of each Record of an open site, and adds the new entries to fresh.
+// Records of other sites wait for the next pass. open reports for each key of a site whether it is open.
+// takeEach adds the sites that are missing. During a pass open does not change, so that no event is taken
+// while an earlier one waits.
+func (q *queue) takeEach(ctx context.Context, records []*recordsv1.Record, open map[string]bool) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
 	for _, record := range records {
-		if _, open := q.options.Open(q.namespace, record.Spec.SiteKey); !open {
+		key := record.Spec.SiteKey
+		if _, known := open[key]; !known {
+			_, open[key] = q.options.Open(q.namespace, key)
+		}
+		if !open[key] {
 			q.putBack(record)
 			continue
 		}
 		q.mu.Lock()
-		q.keys[record.Spec.SiteKey] = true
+		q.keys[key] = true
 		q.mu.Unlock()
-		seen[record.Spec.SiteKey] = true
 		take := q.handOnRecord
-		if q.caughtUp[record.Spec.SiteKey] {
+		if q.caughtUp[key] {
 			take = q.hold
 		}
 		group.Go(func() error {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -42,13 +43,21 @@ type leases struct {
 	shards   int
 	duration time.Duration
 	// start begins the work on a shard. stop ends it, and returns when it has ended.
-	start, stop func(shard int)
+	start func(shard int, lease *hold)
+	stop  func(shard int)
 
-	// seen has the last known state of each Lease by name. held maps each shard of this replica to the
-	// time at which its Lease was last renewed.
+	// seen has the last known state of each Lease by name. held are the Leases of the shards of this replica.
 	seen map[string]sighting
-	held map[int]time.Time
+	held map[int]*hold
 }
+
+// hold is the Lease of a shard of this replica. It is safe for concurrent use.
+type hold struct {
+	// overdueAt is when this replica stops its work on the shard, unless it renews the Lease before.
+	overdueAt atomic.Pointer[time.Time]
+}
+
+func (h *hold) isOverdue() bool { return !time.Now().Before(*h.overdueAt.Load()) }
 
 // sighting is a state of a Lease, and when this replica first saw it.
 type sighting struct {
@@ -58,7 +67,7 @@ type sighting struct {
 
 // run takes and releases shards until ctx ends. Then it releases all shards of this replica.
 func (l *leases) run(ctx context.Context) {
-	l.seen, l.held = map[string]sighting{}, map[int]time.Time{}
+	l.seen, l.held = map[string]sighting{}, map[int]*hold{}
 	ticker := time.NewTicker(l.duration / 6)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -78,8 +87,8 @@ func (l *leases) run(ctx context.Context) {
 // shards. It ends at the latest after a third of the duration, or when the first held shard is overdue.
 func (l *leases) tick(ctx context.Context) error {
 	until := time.Now().Add(l.duration / 3)
-	for _, renewed := range l.held {
-		if overdue := renewed.Add(l.overdueAfter()); overdue.Before(until) {
+	for _, lease := range l.held {
+		if overdue := *lease.overdueAt.Load(); overdue.Before(until) {
 			until = overdue
 		}
 	}
@@ -131,7 +140,7 @@ func (l *leases) members(ctx context.Context, found map[string]*coordinationv1.L
 // look takes, renews or releases one shard. wanted reports whether this replica should have it.
 // Errors are only logged, because the next tick tries again.
 func (l *leases) look(ctx context.Context, shard int, lease *coordinationv1.Lease, wanted bool) {
-	renewed, held := l.held[shard]
+	mine, held := l.held[shard]
 	name := shardName(shard)
 	holder := ""
 	if lease != nil && lease.Spec.HolderIdentity != nil {
@@ -144,19 +153,23 @@ func (l *leases) look(ctx context.Context, shard int, lease *coordinationv1.Leas
 	case held && !wanted:
 		l.drop(shard)
 		l.release(ctx, lease)
-	case held && time.Since(renewed) < l.duration/3:
+	case held && time.Until(*mine.overdueAt.Load()) > l.duration/3: // renewed less than a third of the duration ago
 	case held || wanted && (holder == "" || holder == l.identity || time.Since(l.seen[name].since) >= l.duration):
-		at := time.Now()
+		overdueAt := time.Now().Add(l.overdueAfter())
 		if err := l.renew(ctx, name, shardLease, lease); err != nil {
 			if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 				slog.WarnContext(ctx, "cannot take or renew the lease of a shard; the server will retry", "shard", shard, "error", err)
 			}
 			return
 		}
-		l.held[shard] = at
-		if !held {
-			l.start(shard)
+		if held {
+			mine.overdueAt.Store(&overdueAt)
+			return
 		}
+		mine = &hold{}
+		mine.overdueAt.Store(&overdueAt)
+		l.held[shard] = mine
+		l.start(shard, mine)
 	}
 }
 
@@ -190,8 +203,8 @@ func (l *leases) overdueAfter() time.Duration { return 2 * l.duration / 3 }
 // dropOverdue ends the work on the shards that are overdue.
 func (l *leases) dropOverdue() {
 	var overdue []int
-	for shard, renewed := range l.held {
-		if time.Since(renewed) >= l.overdueAfter() {
+	for shard, lease := range l.held {
+		if lease.isOverdue() {
 			slog.Warn("the lease of a shard was not renewed in time; this replica stops work on the shard", "shard", shard)
 			overdue = append(overdue, shard)
 		}

@@ -27,6 +27,7 @@ const (
 type queue struct {
 	*Runner
 	namespace string
+	lease     *hold
 
 	// intake wakes takeIn, and wake wakes dispatch. Both have a buffer of one.
 	intake, wake chan struct{}
@@ -42,6 +43,9 @@ type queue struct {
 	expected, mustList bool
 	arrived            map[string]*recordsv1.Record
 	offered            map[string]offer
+	// closed are the keys of the sites that were not open in the last pass of takeIn, so that Records of
+	// theirs are in arrived. Their deliveries wait, because they may be later than the events of these Records.
+	closed map[string]bool
 	// listing reports whether a list is being read. Its later pages are as old as its first one.
 	listing bool
 	// entries are the pending deliveries by name. order has the same entries by sequence.
@@ -109,10 +113,10 @@ type entry struct {
 	meta     *metav1.ObjectMeta
 }
 
-func newQueue(r *Runner, namespace string) *queue {
+func newQueue(r *Runner, namespace string, lease *hold) *queue {
 	return &queue{
-		Runner: r, namespace: namespace, intake: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), holdings: map[string]*holding{}, caughtUp: map[string]bool{},
+		Runner: r, namespace: namespace, lease: lease, intake: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), holdings: map[string]*holding{}, caughtUp: map[string]bool{}, closed: map[string]bool{},
 		// The replica that had this shard before may have handed on a part of the events. The rest must
 		// be handed on before any delivery is sent.
 		expected: true, mustList: true, arrived: map[string]*recordsv1.Record{}, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},
@@ -353,6 +357,16 @@ func (q *queue) startDue(ctx, late context.Context) time.Duration {
 	if !q.complete {
 		return wait
 	}
+	if q.lease.isOverdue() { // this process slept, and another replica may have taken the shard
+		return closedDelay
+	}
+	for key := range q.closed {
+		wait = closedDelay
+		if _, open := q.options.Open(q.namespace, key); open {
+			q.expected = true
+			signal(q.intake)
+		}
+	}
 	targets := map[string]Target{}
 	taken := map[lane]bool{}
 	for _, e := range q.order {
@@ -361,7 +375,7 @@ func (q *queue) startDue(ctx, late context.Context) time.Duration {
 		}
 		target, known := targets[e.hook.id.key]
 		if !known {
-			if opened, ok := q.options.Open(q.namespace, e.hook.id.key); ok {
+			if opened, ok := q.options.Open(q.namespace, e.hook.id.key); ok && !q.closed[e.hook.id.key] {
 				target = opened
 			}
 			targets[e.hook.id.key] = target

@@ -85,6 +85,7 @@ type Runner struct {
 
 // shard has the queues of the namespaces in one shard.
 type shard struct {
+	lease  *hold
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -129,14 +130,14 @@ func (r *Runner) Run(ctx context.Context) {
 	shared := leases{
 		client: r.leases.Leases(r.options.Namespace), identity: r.options.Identity,
 		shards: r.options.Shards, duration: r.options.LeaseDuration,
-		start: func(n int) { r.start(ctx, n) }, stop: r.stop,
+		start: func(n int, lease *hold) { r.start(ctx, n, lease) }, stop: r.stop,
 	}
 	shared.run(ctx)
 	work.Wait()
 }
 
-func (r *Runner) start(ctx context.Context, n int) {
-	s := &shard{queues: map[string]*queue{}}
+func (r *Runner) start(ctx context.Context, n int, lease *hold) {
+	s := &shard{lease: lease, queues: map[string]*queue{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	r.mu.Lock()
 	r.owned[n] = s
@@ -167,7 +168,7 @@ func (r *Runner) queue(namespace string) *queue {
 	}
 	q := s.queues[namespace]
 	if q == nil {
-		q = newQueue(r, namespace)
+		q = newQueue(r, namespace, s.lease)
 		s.queues[namespace] = q
 		s.work.Go(func() { q.run(s.ctx) })
 	}

@@ -32,7 +32,7 @@ func (refusing) After(state delivery.State, _ delivery.Attempt) delivery.State {
 
 func (refusing) Ordered(string) bool { return false }
 
-// newStreamSite opens a site whose events are handed on by a process that delivers.
+// newStreamSite opens a site whose events are relayed by a process that delivers.
 func newStreamSite(ctx context.Context, engine string) site {
 	GinkgoHelper()
 	s, resources := newSite(ctx, engine), newResourceSite(ctx)

@@ -51,7 +51,7 @@ type Record struct {
 	// delete makes a version too.
 	Version int64
 	// Revision is opaque and changes with every write. In the Cluster engine, it can also change between
-	// writes, for example when events are handed on. Only newest versions have it.
+	// writes, for example when events are relayed. Only newest versions have it.
 	Revision string
 	// Created is when the record was created, or created again after a delete. Updated is when this
 	// version was written, later than all earlier versions. Both are in UTC and whole milliseconds.

@@ -200,7 +200,7 @@ func TestTrim(t *testing.T) {
 		return failed(delivery.Failed, time.Time{})
 	}}
 	sites := map[string]*receivers{namespace: r}
-	const posted = 100 // as many as are handed on before a look
+	const posted = 100 // as many as are relayed before a trim
 	post := func(from int, targets ...string) {
 		var group sync.WaitGroup
 		for w := range 10 {

@@ -12,7 +12,7 @@ import (
 
 // addEvents sets the events of the Record after a write: those that it has already, and those that
 // the operation makes. current is the superseded state of the Record, or nil. remains is the Record
-// of a purged record whose events were not handed on, or nil. With Op.Erase, the events that the Record
+// of a purged record whose events were not relayed, or nil. With Op.Erase, the events that the Record
 // has already are dropped. Errors: *store.LimitError; another error if the operation has more than
 // deliveries.MaxPerWrite events.
 func (w *write) addEvents(p *plan, current, remains *recordsv1.Record) error {
@@ -90,8 +90,8 @@ func (s *Store) Tail() delivery.Tail {
 
 // eventWatermarks implements deliveries.Watermarks. The index has the state of each Record at the
 // resourceVersion that the watch has reached, or a later state. So an event up to that
-// resourceVersion that is not in the index was handed on.
-func (s *Store) eventWatermarks() (newest, handedOn int64) {
+// resourceVersion that is not in the index was relayed.
+func (s *Store) eventWatermarks() (newest, relayed int64) {
 	seen := s.engine.seen.Load()
 	if seen == 0 {
 		return 0, 0
@@ -111,7 +111,7 @@ func (x *index) oldestEvent() (oldest int64, waits bool) {
 	for _, e := range x.withEvents {
 		for i := range e.obj.Spec.Events {
 			sequence, err := deliveries.Sequence(&e.obj.Spec.Events[i], e.obj.ResourceVersion)
-			if err == nil && (!waits || sequence < oldest) { // An event without a valid sequence is never handed on, so it must not hold back later events.
+			if err == nil && (!waits || sequence < oldest) { // An event without a valid sequence is never relayed, so it must not hold back later events.
 				oldest, waits = sequence, true
 			}
 		}

@@ -46,7 +46,7 @@ func TestTail(t *testing.T) {
 
 	// A pass makes deliveries in any order. Here a later event comes first.
 	createDelivery(t, namespace, key, "a", accepted, "e2")
-	g.Consistently(func() []string { _, ids, start = read(site, start, 10); return ids }, "300ms").Should(gomega.BeEmpty(), "e1 was not handed on")
+	g.Consistently(func() []string { _, ids, start = read(site, start, 10); return ids }, "300ms").Should(gomega.BeEmpty(), "e1 was not relayed")
 
 	deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: {answer: func(_ string, e store.AcceptedEvent, _ int) delivery.Outcome {
 		if e.ID == "e4" {
@@ -56,7 +56,7 @@ func TestTail(t *testing.T) {
 	}}})
 	var first []delivery.Delivery
 	at := start
-	g.Eventually(func() (seen []string) { // e1 comes alone if e2 has not been handed on yet
+	g.Eventually(func() (seen []string) { // e1 comes alone if e2 has not been relayed yet
 		var more []delivery.Delivery
 		more, _, at = read(site, at, 2-len(first))
 		first = append(first, more...)

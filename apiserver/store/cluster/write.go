@@ -124,7 +124,7 @@ func (w *write) attempt(ctx context.Context, current *recordsv1.Record) (store.R
 	if err := s.admit(ctx); err != nil {
 		return store.Result{}, err
 	}
-	// remains is the Record of a purged record whose events were not handed on yet. It is nil if there
+	// remains is the Record of a purged record whose events were not relayed yet. It is nil if there
 	// is none.
 	var remains *recordsv1.Record
 	if current != nil && current.Spec.Purging {
@@ -265,7 +265,7 @@ func (w *write) put(ctx context.Context, p plan, obj *recordsv1.Record, replace 
 // checkWritten returns the Record if a write that seems to have failed has happened, and an error
 // otherwise. A write that has happened seems to have failed if the response to its request was lost:
 // the Kubernetes client then repeats the request, and gets a conflict with its own write. The returned
-// Record can lack the events of the write, if they have been handed on since.
+// Record can lack the events of the write, if they have been relayed since.
 func (w *write) checkWritten(ctx context.Context, p plan, failed error) (*recordsv1.Record, error) {
 	failed = w.writeError(failed)
 	if !errors.Is(failed, errConflict) && !errors.Is(failed, store.ErrUnavailable) {
@@ -280,7 +280,7 @@ func (w *write) checkWritten(ctx context.Context, p plan, failed error) (*record
 
 // purge removes a record. The first step hides it from all reads. If the process crashes after that
 // step, the next write of the record or the sweep finishes the purge. The Record is kept until its
-// events were handed on.
+// events were relayed.
 func (w *write) purge(ctx context.Context, p plan, current *recordsv1.Record) (store.Result, error) {
 	obj := w.object(current.Spec, metav1.ObjectMeta{ResourceVersion: current.ResourceVersion, UID: current.UID})
 	obj.Spec.Purging, obj.Spec.Body, obj.Spec.Claims = true, "", nil

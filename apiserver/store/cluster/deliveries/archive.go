@@ -54,7 +54,7 @@ func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 		for _, webhook := range event.Targets {
 			id := delivery.DeliveryID(event.ID, webhook)
 			if known[id] {
-				continue // the event was handed on, and has not been removed from the Record yet
+				continue // the event was relayed, and has not been removed from the Record yet
 			}
 			known[id] = true
 			one := event

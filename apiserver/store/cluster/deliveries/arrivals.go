@@ -63,7 +63,7 @@ func (f recordFeed) Delete(obj any) error {
 		return err
 	}
 	for _, q := range f.running(record.Namespace) {
-		q.leave(record.Name, record.ResourceVersion)
+		q.noteEmpty(record.Name, record.ResourceVersion)
 	}
 	return nil
 }
@@ -114,65 +114,65 @@ func (r *Runner) running(namespace string) []*queue {
 	return queues
 }
 
-// arrive passes a state of a Record with events from the watch to takeIn. The watch reports states in the
-// order of their resourceVersions. So takeIn gets an event together with, or after, all earlier events.
+// arrive passes a state of a Record with events from the watch to syncLoop. The watch reports states in the
+// order of their resourceVersions. So syncLoop gets an event together with, or after, all earlier events.
 func (q *queue) arrive(record *recordsv1.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.arrived[record.Name] = record
 	q.expected = true
-	signal(q.intake)
+	signal(q.wakeSync)
 }
 
-// replace passes the Records with events of a list to takeIn, all at once: a list is not in the order of
-// resourceVersions. For the other Records, replace is leave.
+// replace passes the Records with events of a list to syncLoop, all at once: a list is not in the order of
+// resourceVersions. For the other Records, it is noteEmpty.
 func (q *queue) replace(there map[string]*recordsv1.Record, resourceVersion string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for name := range q.arrived {
 		if there[name] == nil {
-			q.leaveLocked(name, resourceVersion)
+			q.noteEmptyLocked(name, resourceVersion)
 		}
 	}
-	for name := range q.holdings {
+	for name := range q.heldRecords {
 		if there[name] == nil {
-			q.leaveLocked(name, resourceVersion)
+			q.noteEmptyLocked(name, resourceVersion)
 		}
 	}
 	if len(there) > 0 {
 		maps.Copy(q.arrived, there)
 		q.expected = true
-		signal(q.intake)
+		signal(q.wakeSync)
 	}
 }
 
-// leave notes that a Record has been without events since a resourceVersion.
-func (q *queue) leave(name, resourceVersion string) {
+// noteEmpty notes that a Record has been without events since a resourceVersion.
+func (q *queue) noteEmpty(name, resourceVersion string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.leaveLocked(name, resourceVersion)
+	q.noteEmptyLocked(name, resourceVersion)
 }
 
-// leaveLocked is leave for callers that hold mu.
-func (q *queue) leaveLocked(name, resourceVersion string) {
+// noteEmptyLocked is noteEmpty for callers that hold mu.
+func (q *queue) noteEmptyLocked(name, resourceVersion string) {
 	if record := q.arrived[name]; record != nil && newer(resourceVersion, record.ResourceVersion) {
 		delete(q.arrived, name)
 	}
-	h := q.holdings[name]
+	h := q.heldRecords[name]
 	if h == nil || !newer(resourceVersion, h.record.ResourceVersion) {
 		return
 	}
-	h.left = true
-	q.forgetLeft(name, h)
+	h.reportedEmpty = true
+	q.forgetEmpty(name, h)
 }
 
-// forgetLeft forgets a holding if its events were removed from the Record, if the watch has reported a
+// forgetEmpty forgets a heldRecord if its events were removed from the Record, if the watch has reported a
 // Record without events, and if no list is being read. Before that, a state from before the removal may
-// still arrive. Without the holding, takeIn would make the deliveries of that state again. The caller
+// still arrive. Without the heldRecord, syncLoop would make the deliveries of that state again. The caller
 // holds mu.
-func (q *queue) forgetLeft(name string, h *holding) {
-	if h.left && h.takenOut && !q.listing && q.holdings[name] == h {
-		delete(q.holdings, name)
+func (q *queue) forgetEmpty(name string, h *heldRecord) {
+	if h.reportedEmpty && h.removed && !q.listing && q.heldRecords[name] == h {
+		delete(q.heldRecords, name)
 	}
 }
 
@@ -181,7 +181,7 @@ func (q *queue) endListing() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.listing = false
-	for name, h := range q.holdings {
-		q.forgetLeft(name, h)
+	for name, h := range q.heldRecords {
+		q.forgetEmpty(name, h)
 	}
 }

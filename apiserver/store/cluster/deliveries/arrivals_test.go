@@ -20,38 +20,38 @@ func TestLeave(t *testing.T) {
 	type left struct{ Arrived, Held bool }
 	for of, test := range map[string]struct {
 		arrived *recordsv1.Record
-		held    *holding
+		held    *heldRecord
 		change  func(q *queue)
 		want    left
 	}{
-		"removed, then reported":     {nil, &holding{record: at("5"), takenOut: true}, func(q *queue) { q.leave(name, "6") }, left{}},
-		"both while a list is read":  {nil, &holding{record: at("5"), takenOut: true}, func(q *queue) { q.listing = true; q.leave(name, "6") }, left{Held: true}},
-		"both, then the list ends":   {nil, &holding{record: at("5"), takenOut: true}, func(q *queue) { q.listing = true; q.leave(name, "6"); q.endListing() }, left{}},
-		"reported for earlier ones":  {nil, &holding{record: at("5"), takenOut: true}, func(q *queue) { q.leave(name, "4") }, left{Held: true}},
-		"reported, not yet removed":  {nil, &holding{record: at("5"), removing: true}, func(q *queue) { q.leave(name, "6") }, left{Held: true}},
-		"reported, then removed":     {nil, &holding{record: at("5"), last: 1, removing: true}, func(q *queue) { q.leave(name, "6"); q.tookOut(name, q.holdings[name], 1) }, left{}},
-		"removed, not yet reported":  {nil, &holding{record: at("5"), last: 1, removing: true}, func(q *queue) { q.tookOut(name, q.holdings[name], 1) }, left{Held: true}},
-		"arrived, then gone":         {at("5"), nil, func(q *queue) { q.leave(name, "6") }, left{}},
-		"gone, then arrived again":   {at("7"), nil, func(q *queue) { q.leave(name, "6") }, left{Arrived: true}},
-		"missing in a later list":    {at("5"), &holding{record: at("5"), takenOut: true}, func(q *queue) { q.replace(nil, "6") }, left{}},
-		"missing in an earlier list": {at("7"), &holding{record: at("7"), takenOut: true}, func(q *queue) { q.replace(nil, "6") }, left{true, true}},
-		"in a later list":            {at("5"), &holding{record: at("5"), takenOut: true}, func(q *queue) { q.replace(map[string]*recordsv1.Record{name: at("5")}, "6") }, left{true, true}},
+		"removed, then reported":     {nil, &heldRecord{record: at("5"), removed: true}, func(q *queue) { q.noteEmpty(name, "6") }, left{}},
+		"both while a list is read":  {nil, &heldRecord{record: at("5"), removed: true}, func(q *queue) { q.listing = true; q.noteEmpty(name, "6") }, left{Held: true}},
+		"both, then the list ends":   {nil, &heldRecord{record: at("5"), removed: true}, func(q *queue) { q.listing = true; q.noteEmpty(name, "6"); q.endListing() }, left{}},
+		"reported for earlier ones":  {nil, &heldRecord{record: at("5"), removed: true}, func(q *queue) { q.noteEmpty(name, "4") }, left{Held: true}},
+		"reported, not yet removed":  {nil, &heldRecord{record: at("5"), removing: true}, func(q *queue) { q.noteEmpty(name, "6") }, left{Held: true}},
+		"reported, then removed":     {nil, &heldRecord{record: at("5"), last: 1, removing: true}, func(q *queue) { q.noteEmpty(name, "6"); q.noteRemoved(name, q.heldRecords[name], 1) }, left{}},
+		"removed, not yet reported":  {nil, &heldRecord{record: at("5"), last: 1, removing: true}, func(q *queue) { q.noteRemoved(name, q.heldRecords[name], 1) }, left{Held: true}},
+		"arrived, then gone":         {at("5"), nil, func(q *queue) { q.noteEmpty(name, "6") }, left{}},
+		"gone, then arrived again":   {at("7"), nil, func(q *queue) { q.noteEmpty(name, "6") }, left{Arrived: true}},
+		"missing in a later list":    {at("5"), &heldRecord{record: at("5"), removed: true}, func(q *queue) { q.replace(nil, "6") }, left{}},
+		"missing in an earlier list": {at("7"), &heldRecord{record: at("7"), removed: true}, func(q *queue) { q.replace(nil, "6") }, left{true, true}},
+		"in a later list":            {at("5"), &heldRecord{record: at("5"), removed: true}, func(q *queue) { q.replace(map[string]*recordsv1.Record{name: at("5")}, "6") }, left{true, true}},
 	} {
 		q := newQueue(nil, "clinic", nil)
 		if test.arrived != nil {
 			q.arrived[name] = test.arrived
 		}
 		if test.held != nil {
-			q.holdings[name] = test.held
+			q.heldRecords[name] = test.held
 		}
 		test.change(q)
-		if diff := cmp.Diff(test.want, left{q.arrived[name] != nil, q.holdings[name] != nil}); diff != "" {
+		if diff := cmp.Diff(test.want, left{q.arrived[name] != nil, q.heldRecords[name] != nil}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", of, diff)
 		}
 	}
 }
 
-// TestReplaceAtOnce shows that takeIn gets all Records of a list together: a list is not in the order of events, so
+// TestReplaceAtOnce shows that syncLoop gets all Records of a list together: a list is not in the order of events, so
 // a part of it may have an event without an earlier one of its subject.
 func TestReplaceAtOnce(t *testing.T) {
 	const namespace, records = "clinic", 10_000
@@ -64,7 +64,7 @@ func TestReplaceAtOnce(t *testing.T) {
 	}
 	first := make(chan int, 1)
 	go func() {
-		<-q.intake
+		<-q.wakeSync
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		first <- len(q.arrived)
@@ -73,7 +73,7 @@ func TestReplaceAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := <-first; got != records {
-		t.Errorf("takeIn got %d of %d records of a list", got, records)
+		t.Errorf("syncLoop got %d of %d records of a list", got, records)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestOpenForAll(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Name: "event.2", ResourceVersion: "6"}},
 	}
 	q.caughtUp[""] = true
-	if err := q.takeEach(t.Context(), records, map[string]bool{}); err != nil {
+	if err := q.relayEach(t.Context(), records, map[string]bool{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(q.arrived) != len(records) {

@@ -52,7 +52,7 @@ func (q *queue) attempt(ctx, late context.Context, e *entry, target Target) {
 	if outcome.Status == delivery.Delivered {
 		e.done = true
 		e.hook.done = append(e.hook.done, &finished{entry: e, object: obj, text: string(event.Envelope)})
-		q.land(e)
+		q.endAttempt(e)
 	}
 	q.changeLog(ctx, late, e.hook)
 	q.mu.Unlock()
@@ -109,7 +109,7 @@ func (q *queue) postpone(ctx context.Context, e *entry, message string, err erro
 	if err != nil {
 		e.next = q.options.Clock.Now().Add(closedDelay)
 	}
-	q.land(e)
+	q.endAttempt(e)
 }
 
 // settle stores the result of an attempt that did not succeed. If the delivery has no
@@ -133,7 +133,7 @@ func (q *queue) settle(ctx context.Context, e *entry, obj *recordsv1.WebhookDeli
 	meta := e.meta
 	e.meta = nil
 	switch {
-	case obj.ResourceVersion != "": // obj was read, or created by handOnRecord
+	case obj.ResourceVersion != "": // obj was read, or created by relayRecord
 		q.store(ctx, e, obj)
 	case meta == nil: // the WebhookDelivery exists in an unknown state, or was erased
 		q.keepAttempts(ctx, obj)
@@ -226,5 +226,5 @@ func (q *queue) stored(e *entry, obj *recordsv1.WebhookDelivery, resourceVersion
 	default:
 		q.remove(e)
 	}
-	q.land(e)
+	q.endAttempt(e)
 }

@@ -1,6 +1,6 @@
 // Package deliveries delivers the events in the Records of etcd-backed sites to webhooks. It makes the
 // attempts of deliveries when they are due, and stores the results in WebhookDeliveries and
-// WebhookDeliveryLogs. It hands events on: when each delivery of an event is in a WebhookDelivery or a
+// WebhookDeliveryLogs. It relays events: when each delivery of an event is in a WebhookDelivery or a
 // WebhookDeliveryLog, it removes the event from its Record. A delivery that succeeds at once usually has
 // no WebhookDelivery. The package depends neither on HTTP nor on how records are written. See
 // docs/decisions/0017-webhooks.md.

@@ -114,7 +114,7 @@ func (q *queue) writeLog(ctx, late context.Context, h *hook) {
 		}
 		err := next.write(late, q.client, q.namespace, h.id.key, h.id.webhook)
 		if err != nil {
-			q.keepLog(late, h, done, err)
+			q.putBackLog(late, h, done, err)
 			if ctx.Err() != nil {
 				return
 			}
@@ -133,9 +133,9 @@ func (q *queue) writeLog(ctx, late context.Context, h *hook) {
 	}
 }
 
-// keepLog puts the deliveries of a failed write of the log back into the hook. If another writer has
-// changed the log, keepLog reads the log again.
-func (q *queue) keepLog(ctx context.Context, h *hook, done []*finished, failed error) {
+// putBackLog puts the deliveries of a failed write of the log back into the hook. If another writer has
+// changed the log, putBackLog reads the log again.
+func (q *queue) putBackLog(ctx context.Context, h *hook, done []*finished, failed error) {
 	if ctx.Err() == nil {
 		slog.WarnContext(ctx, "cannot write a delivery log; the server will retry", "namespace", q.namespace, "webhook", h.id.webhook, "error", failed)
 	}
@@ -202,5 +202,5 @@ func (q *queue) finished(e *entry, gone bool) {
 		return
 	}
 	e.done, e.next = false, time.Time{}
-	signal(q.wake)
+	signal(q.wakeDispatch)
 }

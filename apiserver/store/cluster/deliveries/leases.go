@@ -43,21 +43,21 @@ type leases struct {
 	shards   int
 	duration time.Duration
 	// start begins the work on a shard. stop ends it, and returns when it has ended.
-	start func(shard int, lease *hold)
+	start func(shard int, lease *heldLease)
 	stop  func(shard int)
 
 	// seen has the last known state of each Lease by name. held are the Leases of the shards of this replica.
 	seen map[string]sighting
-	held map[int]*hold
+	held map[int]*heldLease
 }
 
-// hold is the Lease of a shard of this replica. It is safe for concurrent use.
-type hold struct {
+// heldLease is the Lease of a shard of this replica. It is safe for concurrent use.
+type heldLease struct {
 	// overdueAt is when this replica stops its work on the shard, unless it renews the Lease before.
 	overdueAt atomic.Pointer[time.Time]
 }
 
-func (h *hold) isOverdue() bool { return !time.Now().Before(*h.overdueAt.Load()) }
+func (h *heldLease) isOverdue() bool { return !time.Now().Before(*h.overdueAt.Load()) }
 
 // sighting is a state of a Lease, and when this replica first saw it.
 type sighting struct {
@@ -67,7 +67,7 @@ type sighting struct {
 
 // run takes and releases shards until ctx ends. Then it releases all shards of this replica.
 func (l *leases) run(ctx context.Context) {
-	l.seen, l.held = map[string]sighting{}, map[int]*hold{}
+	l.seen, l.held = map[string]sighting{}, map[int]*heldLease{}
 	ticker := time.NewTicker(l.duration / 6)
 	defer ticker.Stop()
 	for ctx.Err() == nil {
@@ -166,7 +166,7 @@ func (l *leases) look(ctx context.Context, shard int, lease *coordinationv1.Leas
 			mine.overdueAt.Store(&overdueAt)
 			return
 		}
-		mine = &hold{}
+		mine = &heldLease{}
 		mine.overdueAt.Store(&overdueAt)
 		l.held[shard] = mine
 		l.start(shard, mine)

@@ -43,7 +43,7 @@ func TestDropInTime(t *testing.T) {
 		var started, stopped time.Duration
 		l := &leases{
 			client: client.Leases("paddock"), identity: "a", shards: 1, duration: 15 * time.Second,
-			start: func(int, *hold) { started = time.Since(began) },
+			start: func(int, *heldLease) { started = time.Since(began) },
 			stop: func(int) {
 				stopped = time.Since(began)
 				cancel()

@@ -22,28 +22,28 @@ const (
 	closedDelay = 5 * time.Second
 )
 
-// queue hands on the events of one namespace, and makes the attempts of its deliveries that are
+// queue relays the events of one namespace, and makes the attempts of its deliveries that are
 // due.
 type queue struct {
 	*Runner
 	namespace string
-	lease     *hold
+	lease     *heldLease
 
-	// intake wakes takeIn, and wake wakes dispatch. Both have a buffer of one.
-	intake, wake chan struct{}
-	attempts     sync.WaitGroup
+	// wakeSync wakes syncLoop, and wakeDispatch wakes dispatch. Both have a buffer of one.
+	wakeSync, wakeDispatch chan struct{}
+	attempts               sync.WaitGroup
 
 	mu sync.Mutex
 	// complete reports whether all deliveries from before the queue began are in entries. Before that,
 	// no attempt is made, because an earlier event of the same subject might not be known yet.
 	complete bool
-	// expected reports whether Records may have events that were not handed on. These are the Records in
+	// expected reports whether Records may have events that were not relayed. These are the Records in
 	// arrived, by name, or, if mustList is true, any Records. offered has the states of WebhookDeliveries,
-	// by name, that takeIn has not processed yet.
+	// by name, that syncLoop has not processed yet.
 	expected, mustList bool
 	arrived            map[string]*recordsv1.Record
 	offered            map[string]offer
-	// closed are the keys of the sites that were not open in the last pass of takeIn, so that Records of
+	// closed are the keys of the sites that were not open in the last pass of syncLoop, so that Records of
 	// theirs are in arrived. Their deliveries wait, because they may be later than the events of these Records.
 	closed map[string]bool
 	// listing reports whether a list is being read. Its later pages are as old as its first one.
@@ -57,9 +57,9 @@ type queue struct {
 	// inFlight is the number of attempts in progress.
 	inFlight int
 
-	// holdings are the Records whose events have deliveries without WebhookDeliveries, by name.
-	holdings map[string]*holding
-	// posted is the number of records of type Event whose events were handed on since the last trim.
+	// heldRecords are the Records whose events have deliveries without WebhookDeliveries, by name.
+	heldRecords map[string]*heldRecord
+	// posted is the number of records of type Event whose events were relayed since the last trim.
 	posted int
 
 	// late is the context in which the results of attempts are stored. It outlives the context of run.
@@ -67,12 +67,12 @@ type queue struct {
 	// removals limits the concurrent removals of events from Records and of WebhookDeliveries. The limit
 	// is creators.
 	removals chan struct{}
-	// trims wakes keepTrimmed. It has a buffer of one.
+	// trims wakes trimLoop. It has a buffer of one.
 	trims chan struct{}
 
-	// fresh are the new deliveries that are not in entries yet. caughtUp are the keys of the sites
-	// whose events from before the queue began have been handed on. Only takeIn uses both.
-	fresh    []*entry
+	// relayed are the new deliveries that are not in entries yet. caughtUp are the keys of the sites
+	// whose events from before the queue began have been relayed. Only syncLoop uses both.
+	relayed  []*entry
 	caughtUp map[string]bool
 }
 
@@ -102,8 +102,8 @@ type entry struct {
 
 	// claim is set until the delivery is in the log or has a WebhookDelivery.
 	claim *claim
-	// first is the WebhookDelivery that keep creates if the first attempts take too long. It has no
-	// envelope, which is in the field envelope. first and envelope are nil if handOnRecord or accept made
+	// first is the WebhookDelivery that persist creates if the first attempts take too long. It has no
+	// envelope, which is in the field envelope. first and envelope are nil if relayRecord or accept made
 	// the entry. They do not change.
 	first    *recordsv1.WebhookDelivery
 	envelope []byte
@@ -113,39 +113,39 @@ type entry struct {
 	meta     *metav1.ObjectMeta
 }
 
-func newQueue(r *Runner, namespace string, lease *hold) *queue {
+func newQueue(r *Runner, namespace string, lease *heldLease) *queue {
 	return &queue{
-		Runner: r, namespace: namespace, lease: lease, intake: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), holdings: map[string]*holding{}, caughtUp: map[string]bool{}, closed: map[string]bool{},
-		// The replica that had this shard before may have handed on a part of the events. The rest must
-		// be handed on before any delivery is sent.
+		Runner: r, namespace: namespace, lease: lease, wakeSync: make(chan struct{}, 1), wakeDispatch: make(chan struct{}, 1),
+		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), heldRecords: map[string]*heldRecord{}, caughtUp: map[string]bool{}, closed: map[string]bool{},
+		// The replica that had this shard before may have relayed a part of the events. The rest must
+		// be relayed before any delivery is sent.
 		expected: true, mustList: true, arrived: map[string]*recordsv1.Record{}, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},
 	}
 }
 
-// run hands on events and makes attempts until ctx ends. It returns when all attempts have ended.
+// run relays events and makes attempts until ctx ends. It returns when all attempts have ended.
 func (q *queue) run(ctx context.Context) {
-	late, cancel := linger(ctx)
+	late, cancel := withStoreGrace(ctx)
 	defer cancel()
 	q.late = late
 	var loops sync.WaitGroup
-	loops.Go(func() { q.takeIn(ctx) })
+	loops.Go(func() { q.syncLoop(ctx) })
 	loops.Go(func() { q.dispatch(ctx, late) })
-	loops.Go(func() { q.keepHeld(ctx) })
-	loops.Go(func() { q.keepTrimmed(ctx) })
+	loops.Go(func() { q.persistOverdue(ctx) })
+	loops.Go(func() { q.trimLoop(ctx) })
 	loops.Wait()
 	q.attempts.Wait()
 }
 
-// lingerTime is how long after the end of its context a queue may store the results of attempts. With
+// storeGrace is how long after the end of its context a queue may store the results of attempts. With
 // the default of Options.LeaseDuration, the Lease of its shard is valid for longer, so that no other
 // replica has the shard yet.
-const lingerTime = 3 * time.Second
+const storeGrace = 3 * time.Second
 
-// linger returns a context that ends lingerTime after ctx.
-func linger(ctx context.Context) (context.Context, context.CancelFunc) {
+// withStoreGrace returns a context that ends storeGrace after ctx.
+func withStoreGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lingerTime, cancel) })
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(storeGrace, cancel) })
 	return late, func() {
 		stop()
 		cancel()
@@ -159,15 +159,15 @@ func signal(channel chan struct{}) {
 	}
 }
 
-// expectList makes takeIn list the Records of the namespace and hand on their events.
+// expectList makes syncLoop list the Records of the namespace and relay their events.
 func (q *queue) expectList() {
 	q.mu.Lock()
 	q.expected, q.mustList = true, true
 	q.mu.Unlock()
-	signal(q.intake)
+	signal(q.wakeSync)
 }
 
-// offer passes a state of a WebhookDelivery to takeIn. It ignores states that are known already.
+// offer passes a state of a WebhookDelivery to syncLoop. It ignores states that are known already.
 func (q *queue) offer(name, resourceVersion string, s summary) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -177,30 +177,30 @@ func (q *queue) offer(name, resourceVersion string, s summary) {
 		return
 	}
 	q.offered[name] = offer{resourceVersion, s}
-	signal(q.intake)
+	signal(q.wakeSync)
 }
 
-// shortestPause and longestPause limit the pause after each pass of takeIn, which is as long as the
-// pass. Without the pause, each pass would hand on few events, and passes that list Records would read
+// shortestPause and longestPause limit the pause after each pass of syncLoop, which is as long as the
+// pass. Without the pause, each pass would relay few events, and passes that list Records would read
 // held events again and again.
 const (
 	shortestPause = 50 * time.Millisecond
 	longestPause  = 500 * time.Millisecond
 )
 
-// takeIn hands events on, and then accepts the offered deliveries, until ctx ends. The order
+// syncLoop relays events, and then accepts the offered deliveries, until ctx ends. The order
 // matters: a delivery must not be sent before the deliveries of earlier events of its subject
 // exist.
-func (q *queue) takeIn(ctx context.Context) {
-	signal(q.intake)
+func (q *queue) syncLoop(ctx context.Context) {
+	signal(q.wakeSync)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-q.intake:
+		case <-q.wakeSync:
 		}
 		began := time.Now()
-		if err := q.takeInOnce(ctx); err != nil && ctx.Err() == nil {
+		if err := q.sync(ctx); err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "cannot create deliveries of events; the server will retry", "namespace", q.namespace, "error", err)
 			q.sleep(ctx, retryDelay)
 			q.expectList()
@@ -209,13 +209,13 @@ func (q *queue) takeIn(ctx context.Context) {
 	}
 }
 
-func (q *queue) takeInOnce(ctx context.Context) error {
+func (q *queue) sync(ctx context.Context) error {
 	q.mu.Lock()
 	expected := q.expected
 	q.expected = false
 	q.mu.Unlock()
 	if expected {
-		if err := q.handOn(ctx); err != nil {
+		if err := q.relay(ctx); err != nil {
 			return err
 		}
 	}
@@ -246,7 +246,7 @@ func (q *queue) takeInOnce(ctx context.Context) error {
 	q.mu.Lock()
 	q.complete = true
 	q.mu.Unlock()
-	signal(q.wake)
+	signal(q.wakeDispatch)
 	return nil
 }
 
@@ -273,7 +273,7 @@ func (q *queue) accept(ctx context.Context, name string, o offer) error {
 	default:
 		q.remove(known)
 	}
-	signal(q.wake)
+	signal(q.wakeDispatch)
 	return nil
 }
 
@@ -334,7 +334,7 @@ func (q *queue) dispatch(ctx, late context.Context) {
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-q.wake:
+		case <-q.wakeDispatch:
 		case <-timer.C():
 		}
 		timer.Stop()
@@ -364,7 +364,7 @@ func (q *queue) startDue(ctx, late context.Context) time.Duration {
 		wait = closedDelay
 		if _, open := q.options.Open(q.namespace, key); open {
 			q.expected = true
-			signal(q.intake)
+			signal(q.wakeSync)
 		}
 	}
 	targets := map[string]Target{}
@@ -402,7 +402,7 @@ func (q *queue) startDue(ctx, late context.Context) time.Duration {
 			continue
 		}
 		if q.inFlight >= q.options.PerSite || e.hook.inFlight >= e.hook.room(q.options.PerWebhook) {
-			continue // land wakes dispatch when an attempt ends
+			continue // endAttempt wakes dispatch when an attempt ends
 		}
 		e.inFlight = true
 		e.hook.inFlight++
@@ -412,13 +412,13 @@ func (q *queue) startDue(ctx, late context.Context) time.Duration {
 	return wait
 }
 
-// land removes an ended attempt from the numbers of attempts in progress, and wakes dispatch. The
+// endAttempt removes an ended attempt from the numbers of attempts in progress, and wakes dispatch. The
 // caller holds mu.
-func (q *queue) land(e *entry) {
+func (q *queue) endAttempt(e *entry) {
 	e.inFlight = false
 	e.hook.inFlight--
 	q.inFlight--
-	signal(q.wake)
+	signal(q.wakeDispatch)
 }
 
 // sleep waits for d, or until ctx ends.

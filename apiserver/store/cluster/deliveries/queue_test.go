@@ -31,7 +31,7 @@ func TestStartDue(t *testing.T) {
 	for of, test := range map[string]struct {
 		change func(q *queue)
 		sent   bool
-		intake bool
+		woken  bool
 	}{
 		"nothing to wait for":                    {func(*queue) {}, true, false},
 		"before all deliveries are known":        {func(q *queue) { q.complete = false }, false, false},
@@ -44,7 +44,7 @@ func TestStartDue(t *testing.T) {
 			q := newQueue(&Runner{options: Options{
 				Open:    func(string, string) (Target, bool) { return target, true },
 				PerSite: 1, PerWebhook: 1, Clock: clock.RealClock{},
-			}}, "clinic", &hold{})
+			}}, "clinic", &heldLease{})
 			later := time.Now().Add(time.Hour)
 			q.lease.overdueAt.Store(&later)
 			q.complete = true
@@ -56,8 +56,8 @@ func TestStartDue(t *testing.T) {
 			if got := target.attempts > 0; got != test.sent {
 				t.Errorf("sent: %t, want %t", got, test.sent)
 			}
-			if got := len(q.intake) > 0; got != test.intake {
-				t.Errorf("takeIn was woken: %t, want %t", got, test.intake)
+			if got := len(q.wakeSync) > 0; got != test.woken {
+				t.Errorf("syncLoop was woken: %t, want %t", got, test.woken)
 			}
 		})
 	}

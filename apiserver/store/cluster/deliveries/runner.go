@@ -68,7 +68,7 @@ type Options struct {
 // missed.
 const resyncInterval = 30 * time.Second
 
-// Runner hands on the events in Records, and makes the attempts of deliveries that are due. At any time,
+// Runner relays the events in Records, and makes the attempts of deliveries that are due. At any time,
 // at most one replica works on the sites of a namespace.
 type Runner struct {
 	options  Options
@@ -85,7 +85,7 @@ type Runner struct {
 
 // shard has the queues of the namespaces in one shard.
 type shard struct {
-	lease  *hold
+	lease  *heldLease
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
@@ -130,13 +130,13 @@ func (r *Runner) Run(ctx context.Context) {
 	shared := leases{
 		client: r.leases.Leases(r.options.Namespace), identity: r.options.Identity,
 		shards: r.options.Shards, duration: r.options.LeaseDuration,
-		start: func(n int, lease *hold) { r.start(ctx, n, lease) }, stop: r.stop,
+		start: func(n int, lease *heldLease) { r.start(ctx, n, lease) }, stop: r.stop,
 	}
 	shared.run(ctx)
 	work.Wait()
 }
 
-func (r *Runner) start(ctx context.Context, n int, lease *hold) {
+func (r *Runner) start(ctx context.Context, n int, lease *heldLease) {
 	s := &shard{lease: lease, queues: map[string]*queue{}}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	r.mu.Lock()
@@ -187,7 +187,7 @@ func (r *Runner) relist(ctx context.Context) {
 		case <-r.resync:
 		case <-ticker.C:
 		}
-		// Records must come first, because a queue must hand events on before it accepts deliveries.
+		// Records must come first, because a queue must relay events before it accepts deliveries.
 		err := r.eachMetadata(ctx, objects.Records, metav1.NamespaceAll, eventsSelector, r.expectList)
 		if err == nil {
 			err = r.eachMetadata(ctx, objects.Delivery, metav1.NamespaceAll, "", deliveryFeed{r}.Add)

@@ -17,20 +17,20 @@ import (
 
 const (
 	// trimInterval is the time between two trims of a namespace. A trim starts earlier when trimPosted
-	// posted events were handed on since the last one.
+	// posted events were relayed since the last one.
 	trimInterval = 10 * time.Minute
 	trimPosted   = 100
 	// keepGivenUp is how long dead letters are kept if Options.Retention does not say otherwise.
 	keepGivenUp = 7 * 24 * time.Hour
 	// keepPosted and maxPosted limit the Records of posted events per site, by which an event that is
-	// posted again is recognized. Of the Records whose events were handed on, those older than
+	// posted again is recognized. Of the Records whose events were relayed, those older than
 	// keepPosted are removed, and the oldest Records beyond maxPosted.
 	keepPosted = 24 * time.Hour
 	maxPosted  = 1000
 )
 
-// keepTrimmed trims the namespace every trimInterval and at each signal of q.trims, until ctx ends.
-func (q *queue) keepTrimmed(ctx context.Context) {
+// trimLoop trims the namespace every trimInterval and at each signal of q.trims, until ctx ends.
+func (q *queue) trimLoop(ctx context.Context) {
 	ticker := time.NewTicker(trimInterval)
 	defer ticker.Stop()
 	for {

@@ -19,7 +19,7 @@ func (q *Queue) Heal(ctx context.Context) error { return q.heal(ctx) }
 // Trim deletes what is older than the retention.
 func (q *Queue) Trim(ctx context.Context) error { return q.trim(ctx) }
 
-// RelayAll hands on the outbox without starting workers.
+// RelayAll relays the outbox without starting workers.
 func (q *Queue) RelayAll(ctx context.Context) error {
 	for {
 		found, err := q.find(ctx)

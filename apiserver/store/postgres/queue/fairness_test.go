@@ -74,7 +74,7 @@ func TestManyPending(t *testing.T) {
 	for n := 0; n < 2 && next > most; n++ { // other work on the machine may delay one of them
 		next = min(next, measure(fmt.Sprint("next", n)))
 	}
-	t.Logf("accept to attempt, 90%%: %s alone, %s while %d others are handed on, %s next to them", alone, during, pending, next)
+	t.Logf("accept to attempt, 90%%: %s alone, %s while %d others are relayed, %s next to them", alone, during, pending, next)
 	if next > most {
 		t.Errorf("%s next to many pending deliveries, %s alone", next, alone)
 	}

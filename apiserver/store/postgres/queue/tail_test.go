@@ -66,7 +66,7 @@ func TestTail(t *testing.T) {
 	post(t, s, "", []string{"a"}, ids("e", 5)...)
 	post(t, s, "", []string{"b"}, "of-b")
 	post(t, other, "", []string{"a"}, "of-other")
-	g.Consistently(func() []string { return f.next(t.Context(), 2) }, "100ms").Should(BeEmpty(), "nothing was handed on")
+	g.Consistently(func() []string { return f.next(t.Context(), 2) }, "100ms").Should(BeEmpty(), "nothing was relayed")
 	g.Expect(q.RelayAll(t.Context())).To(Succeed())
 	g.Eventually(func() []string { return f.next(t.Context(), 2) }, patience).Should(Equal([]string{"e-00000", "e-00001"}))
 	g.Eventually(func() []string { return b.next(t.Context(), 2) }, patience).Should(Equal([]string{"of-b"}))
@@ -100,7 +100,7 @@ func TestTailAwaitsOpenWrites(t *testing.T) {
 	g.Expect(q.RelayAll(t.Context())).To(Succeed())
 	g.Consistently(func() []string { return f.next(t.Context(), 10) }, "200ms").Should(BeEmpty(), "an event of an earlier time can still be accepted")
 	g.Expect(tx.Commit(t.Context())).To(Succeed())
-	g.Consistently(func() []string { return f.next(t.Context(), 10) }, "200ms").Should(BeEmpty(), "it has not been handed on")
+	g.Consistently(func() []string { return f.next(t.Context(), 10) }, "200ms").Should(BeEmpty(), "it has not been relayed")
 	g.Expect(q.RelayAll(t.Context())).To(Succeed())
 	g.Eventually(func() []string { return f.next(t.Context(), 10) }, patience).Should(Equal([]string{"early", "late"}))
 }

@@ -19,18 +19,18 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// creators is the maximum number of Records per namespace whose events are handed on concurrently. It
+// creators is the maximum number of Records per namespace whose events are relayed concurrently. It
 // also limits queue.removals.
 const creators = 16
 
-// handOn hands on the events in the Records that have arrived from the watch or, if mustList is true, in
+// relay relays the events in the Records that have arrived from the watch or, if mustList is true, in
 // all Records of the namespace. It leaves out sites for which Options.Open returns false. If a list, or
 // the Records that have arrived, have an event, they also have all events that were accepted earlier and
-// were not handed on. So when handOn returns, deliveries can be sent in the order of sequence.
+// were not relayed. So when relay returns, deliveries can be sent in the order of sequence.
 //
 // For each site, the first pass with events creates WebhookDeliveries, of which an earlier holder of
 // the shard may have created some. Later passes hold the events (see hold).
-func (q *queue) handOn(ctx context.Context) error {
+func (q *queue) relay(ctx context.Context) error {
 	q.mu.Lock()
 	mustList, arrived := q.mustList, q.arrived
 	q.mustList, q.listing, q.arrived = false, mustList, map[string]*recordsv1.Record{}
@@ -38,10 +38,10 @@ func (q *queue) handOn(ctx context.Context) error {
 	open := map[string]bool{}
 	var err error
 	if mustList { // the list has everything that has arrived
-		err = q.takeListed(ctx, open)
+		err = q.relayListed(ctx, open)
 		q.endListing()
 	} else {
-		err = q.takeEach(ctx, slices.Collect(maps.Values(arrived)), open)
+		err = q.relayEach(ctx, slices.Collect(maps.Values(arrived)), open)
 	}
 	if err != nil {
 		return err
@@ -56,34 +56,34 @@ func (q *queue) handOn(ctx context.Context) error {
 			q.closed[key] = true
 		}
 	}
-	for _, e := range q.fresh {
+	for _, e := range q.relayed {
 		if q.entries[e.name] == nil {
 			q.insert(e)
 		} else if e.claim != nil { // a target that is listed twice
-			q.release(e.claim.holding)
+			q.release(e.claim.held)
 		}
 	}
-	q.fresh = nil
-	signal(q.wake)
+	q.relayed = nil
+	signal(q.wakeDispatch)
 	return nil
 }
 
-// takeListed is takeEach for all Records of the namespace with events.
-func (q *queue) takeListed(ctx context.Context, open map[string]bool) error {
+// relayListed is relayEach for all Records of the namespace with events.
+func (q *queue) relayListed(ctx context.Context, open map[string]bool) error {
 	return eachPage(ctx, q.client, objects.Records, q.namespace, eventsSelector, func(page *recordsv1.RecordList) error {
 		records := make([]*recordsv1.Record, len(page.Items))
 		for i := range page.Items {
 			records[i] = &page.Items[i]
 		}
-		return q.takeEach(ctx, records, open)
+		return q.relayEach(ctx, records, open)
 	})
 }
 
-// takeEach hands on or holds the events of each Record of an open site, and adds the new entries to fresh.
+// relayEach relays or holds the events of each Record of an open site, and adds the new entries to relayed.
 // Records of other sites wait for the next pass. open reports for each key of a site whether it is open.
-// takeEach adds the sites that are missing. During a pass open does not change, so that no event is taken
+// relayEach adds the sites that are missing. During a pass open does not change, so that no event is relayed
 // while an earlier one waits.
-func (q *queue) takeEach(ctx context.Context, records []*recordsv1.Record, open map[string]bool) error {
+func (q *queue) relayEach(ctx context.Context, records []*recordsv1.Record, open map[string]bool) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
@@ -99,7 +99,7 @@ func (q *queue) takeEach(ctx context.Context, records []*recordsv1.Record, open 
 		q.mu.Lock()
 		q.keys[key] = true
 		q.mu.Unlock()
-		take := q.handOnRecord
+		take := q.relayRecord
 		if q.caughtUp[key] {
 			take = q.hold
 		}
@@ -107,7 +107,7 @@ func (q *queue) takeEach(ctx context.Context, records []*recordsv1.Record, open 
 			made, err := take(ctx, record)
 			mu.Lock()
 			defer mu.Unlock()
-			q.fresh = append(q.fresh, made...)
+			q.relayed = append(q.relayed, made...)
 			return err
 		})
 	}
@@ -123,10 +123,10 @@ func (q *queue) putBack(record *recordsv1.Record) {
 	}
 }
 
-// handOnRecord creates the deliveries of a Record's events, and then removes the events from the
+// relayRecord creates the deliveries of a Record's events, and then removes the events from the
 // Record. It returns the new pending deliveries. At an invalid event it stops without an error, and
 // leaves all events in the Record.
-func (q *queue) handOnRecord(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
+func (q *queue) relayRecord(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
 	var last int64
 	for i := range record.Spec.Events {
 		event, err := Accept(&record.Spec.Events[i], record.ResourceVersion)
@@ -135,7 +135,7 @@ func (q *queue) handOnRecord(ctx context.Context, record *recordsv1.Record) (mad
 			return made, nil
 		}
 		for _, webhook := range event.Targets {
-			e, err := q.make(ctx, hookID{record.Spec.SiteKey, webhook}, event)
+			e, err := q.createDelivery(ctx, hookID{record.Spec.SiteKey, webhook}, event)
 			if err != nil {
 				return made, err
 			}
@@ -146,19 +146,19 @@ func (q *queue) handOnRecord(ctx context.Context, record *recordsv1.Record) (mad
 		last = event.Sequence
 	}
 	q.mu.Lock()
-	h := &holding{record: record, last: last, removing: true}
-	q.holdings[record.Name] = h
+	h := &heldRecord{record: record, last: last, removing: true}
+	q.heldRecords[record.Name] = h
 	q.mu.Unlock()
-	if err := q.takeOut(ctx, record, last); err != nil {
+	if err := q.removeEvents(ctx, record, last); err != nil {
 		return made, err
 	}
-	q.tookOut(record.Name, h, last)
+	q.noteRemoved(record.Name, h, last)
 	return made, nil
 }
 
-// make creates the WebhookDelivery of an event for a webhook, and returns its entry. It returns nil
+// createDelivery creates the WebhookDelivery of an event for a webhook, and returns its entry. It returns nil
 // if the delivery is in entries already, has succeeded or is a dead letter.
-func (q *queue) make(ctx context.Context, id hookID, event store.AcceptedEvent) (*entry, error) {
+func (q *queue) createDelivery(ctx context.Context, id hookID, event store.AcceptedEvent) (*entry, error) {
 	h, err := q.hook(ctx, id)
 	if err != nil {
 		return nil, err
@@ -211,9 +211,9 @@ func (q *queue) find(ctx context.Context, h *hook, name string) (*entry, error) 
 // errContended means that in all attempts to remove events, the Record changed after it was read.
 var errContended = fmt.Errorf("the record changed during each of %d attempts", maxConflicts)
 
-// takeOut removes the events up to a sequence from a Record. It deletes the Record of a purged
+// removeEvents removes the events up to a sequence from a Record. It deletes the Record of a purged
 // record that has no events left.
-func (q *queue) takeOut(ctx context.Context, record *recordsv1.Record, last int64) error {
+func (q *queue) removeEvents(ctx context.Context, record *recordsv1.Record, last int64) error {
 	for range maxConflicts {
 		left := slices.DeleteFunc(Carry(record.Spec.Events, record.ResourceVersion), func(e recordsv1.PendingEvent) bool {
 			sequence, err := sequence(e.ResourceVersion, e.Position)
@@ -238,7 +238,7 @@ func (q *queue) takeOut(ctx context.Context, record *recordsv1.Record, last int6
 	return fmt.Errorf("remove events from record %s: %w", record.Name, errContended)
 }
 
-// notePosted counts the records of type Event whose events were handed on, and wakes keepTrimmed when
+// notePosted counts the records of type Event whose events were relayed, and wakes trimLoop when
 // there are many.
 func (q *queue) notePosted(record *recordsv1.Record) {
 	q.mu.Lock()

@@ -12,31 +12,31 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster/objects"
 )
 
-// keepInterval is the time between two searches for entries that have been held for
+// persistInterval is the time between two searches for entries that have been held for
 // Options.HoldTime.
-const keepInterval = 500 * time.Millisecond
+const persistInterval = 500 * time.Millisecond
 
-// holding is a Record with events whose deliveries are sent before they have WebhookDeliveries, so
+// heldRecord is a Record with events whose deliveries are sent before they have WebhookDeliveries, so
 // that a delivery that succeeds at once costs no object. The events stay in the Record until each
 // delivery is in the log of its webhook or has a WebhookDelivery. If the process dies earlier, the
-// next process finds the events in the Record. The mu of the queue guards a holding.
-type holding struct {
+// next process finds the events in the Record. The mu of the queue guards a heldRecord.
+type heldRecord struct {
 	record *recordsv1.Record
 	// last is the greatest sequence of the events that have entries.
 	last int64
 	// open is the number of entries that are not in a log and have no WebhookDelivery.
 	open int
-	// removing reports whether the events are being removed from the Record. takenOut reports whether the
-	// events up to last were removed. left reports whether the watch has reported that the Record has no
+	// removing reports whether the events are being removed from the Record. removed reports whether the
+	// events up to last were removed. reportedEmpty reports whether the watch has reported that the Record has no
 	// events.
-	removing, takenOut, left bool
+	removing, removed, reportedEmpty bool
 }
 
 // claim is what an entry without a WebhookDelivery needs: the events of its Record.
 type claim struct {
-	holding *holding
-	// keepAt is when the entry gets a WebhookDelivery if it has not succeeded.
-	keepAt time.Time
+	held *heldRecord
+	// persistAt is when the entry gets a WebhookDelivery if it has not succeeded.
+	persistAt time.Time
 }
 
 // hold makes entries for the new events of a Record, without WebhookDeliveries. If it returns an error,
@@ -44,7 +44,7 @@ type claim struct {
 func (q *queue) hold(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
 	q.mu.Lock()
 	last := int64(0)
-	if h := q.holdings[record.Name]; h != nil {
+	if h := q.heldRecords[record.Name]; h != nil {
 		last = h.last
 	}
 	q.mu.Unlock()
@@ -62,12 +62,12 @@ func (q *queue) hold(ctx context.Context, record *recordsv1.Record) (made []*ent
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	h := q.holdings[record.Name]
+	h := q.heldRecords[record.Name]
 	if h == nil {
-		h = &holding{}
-		q.holdings[record.Name] = h
+		h = &heldRecord{}
+		q.heldRecords[record.Name] = h
 	}
-	h.record, h.last, h.takenOut, h.left = record, events[len(events)-1].Sequence, false, false
+	h.record, h.last, h.removed, h.reportedEmpty = record, events[len(events)-1].Sequence, false, false
 	h.open++ // until all entries are made
 	for _, event := range events {
 		for _, webhook := range event.Targets {
@@ -98,7 +98,7 @@ func (q *queue) eventsAfter(ctx context.Context, record *recordsv1.Record, last 
 
 // newHeld returns the entry of an event for a webhook, or nil if the delivery is known already. The
 // caller holds mu.
-func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *holding) *entry {
+func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *heldRecord) *entry {
 	spec := newSpec(to.id.key, to.id.webhook, event, q.options.Clock.Now())
 	spec.Envelope = nil // create adds it
 	obj := bareObject(q.namespace, spec)
@@ -108,32 +108,32 @@ func (q *queue) newHeld(to *hook, event store.AcceptedEvent, in *holding) *entry
 	e := newEntry(to, obj)
 	e.first, e.envelope, e.claim = obj, event.Envelope, &claim{in, time.Now().Add(q.options.HoldTime)}
 	if !to.state.FailingSince.IsZero() {
-		e.claim.keepAt = time.Time{} // the delivery will probably fail, or wait for the breaker
+		e.claim.persistAt = time.Time{} // the delivery will probably fail, or wait for the breaker
 	}
 	in.open++
 	return e
 }
 
 // release notes that an entry does not need its Record any more. After the last entry, it starts
-// takeOutHeld, unless the events are being removed from the Record or were removed. The caller holds mu.
-func (q *queue) release(h *holding) {
-	if h.open--; h.open == 0 && !h.takenOut && !h.removing {
+// removeHeldEvents, unless the events are being removed from the Record or were removed. The caller holds mu.
+func (q *queue) release(h *heldRecord) {
+	if h.open--; h.open == 0 && !h.removed && !h.removing {
 		h.removing = true
-		q.attempts.Go(func() { q.takeOutHeld(q.late, h) })
+		q.attempts.Go(func() { q.removeHeldEvents(q.late, h) })
 	}
 }
 
-// takeOutHeld removes the events of a holding from its Record. It retries until ctx ends.
-func (q *queue) takeOutHeld(ctx context.Context, h *holding) {
+// removeHeldEvents removes the events of a heldRecord from its Record. It retries until ctx ends.
+func (q *queue) removeHeldEvents(ctx context.Context, h *heldRecord) {
 	for {
 		q.mu.Lock()
 		record, last := h.record, h.last
 		q.mu.Unlock()
 		q.removals <- struct{}{}
-		err := q.takeOut(ctx, record, last)
+		err := q.removeEvents(ctx, record, last)
 		<-q.removals
 		switch {
-		case err == nil && q.tookOut(record.Name, h, last), ctx.Err() != nil:
+		case err == nil && q.noteRemoved(record.Name, h, last), ctx.Err() != nil:
 			return
 		case err != nil:
 			slog.WarnContext(ctx, "cannot remove events from a record; the server will retry", "namespace", q.namespace, "record", record.Name, "error", err)
@@ -142,23 +142,23 @@ func (q *queue) takeOutHeld(ctx context.Context, h *holding) {
 	}
 }
 
-// tookOut notes that the events up to a sequence were removed from the Record of a holding. It reports
-// whether takeOutHeld must end. takeOutHeld continues only if there are later events and all their
-// entries were released. If entries are open, release starts takeOutHeld again later.
-func (q *queue) tookOut(name string, h *holding, last int64) bool {
+// noteRemoved notes that the events up to a sequence were removed from the Record of a heldRecord. It reports
+// whether removeHeldEvents must end. removeHeldEvents continues only if there are later events and all their
+// entries were released. If entries are open, release starts removeHeldEvents again later.
+func (q *queue) noteRemoved(name string, h *heldRecord, last int64) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	h.takenOut = h.open == 0 && h.last == last
-	h.removing = h.open == 0 && !h.takenOut
-	q.forgetLeft(name, h)
+	h.removed = h.open == 0 && h.last == last
+	h.removing = h.open == 0 && !h.removed
+	q.forgetEmpty(name, h)
 	return !h.removing
 }
 
-// keepHeld creates the WebhookDeliveries of deliveries that have been held for Options.HoldTime, until ctx
+// persistOverdue creates the WebhookDeliveries of deliveries that have been held for Options.HoldTime, until ctx
 // ends. It makes one request at a time, because most of these deliveries are to failing webhooks: more
 // requests at once would delay the deliveries to other webhooks.
-func (q *queue) keepHeld(ctx context.Context) {
-	ticker := time.NewTicker(keepInterval)
+func (q *queue) persistOverdue(ctx context.Context) {
+	ticker := time.NewTicker(persistInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -167,7 +167,7 @@ func (q *queue) keepHeld(ctx context.Context) {
 		case <-ticker.C:
 		}
 		for _, entries := range q.overdue() {
-			if err := q.keep(ctx, entries); err != nil {
+			if err := q.persist(ctx, entries); err != nil {
 				if ctx.Err() == nil {
 					slog.WarnContext(ctx, "cannot create deliveries of events; the server will retry", "namespace", q.namespace, "error", err)
 				}
@@ -183,18 +183,18 @@ func (q *queue) overdue() [][]*entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var found [][]*entry
-	places := map[*holding]int{}
+	places := map[*heldRecord]int{}
 	for _, e := range q.order {
-		if e.claim == nil || e.done || time.Now().Before(e.claim.keepAt) {
+		if e.claim == nil || e.done || time.Now().Before(e.claim.persistAt) {
 			continue
 		}
 		if _, open := q.options.Open(q.namespace, e.hook.id.key); !open {
 			continue
 		}
-		place, known := places[e.claim.holding]
+		place, known := places[e.claim.held]
 		if !known {
 			place = len(found)
-			places[e.claim.holding] = place
+			places[e.claim.held] = place
 			found = append(found, nil)
 		}
 		found[place] = append(found[place], e)
@@ -202,9 +202,9 @@ func (q *queue) overdue() [][]*entry {
 	return found
 }
 
-// keep creates the WebhookDeliveries of entries of one Record in their states before the first
+// persist creates the WebhookDeliveries of entries of one Record in their states before the first
 // attempt, which may be in progress.
-func (q *queue) keep(ctx context.Context, entries []*entry) error {
+func (q *queue) persist(ctx context.Context, entries []*entry) error {
 	var created []*entry
 	for _, e := range entries {
 		e.creation.Lock()
@@ -291,7 +291,7 @@ func (q *queue) confirm(ctx context.Context, entries []*entry) error {
 // eventsOf returns the ids of the events that are still in the Record of an entry.
 func (q *queue) eventsOf(ctx context.Context, e *entry) (map[string]bool, error) {
 	q.mu.Lock()
-	name := e.claim.holding.record.Name
+	name := e.claim.held.record.Name
 	q.mu.Unlock()
 	var record recordsv1.Record
 	err := q.client.Get(ctx, objects.Records, q.namespace, name, &record)
@@ -318,6 +318,6 @@ func (q *queue) unclaim(e *entry, resourceVersion string) {
 	}
 	if c := e.claim; c != nil {
 		e.claim = nil
-		q.release(c.holding)
+		q.release(c.held)
 	}
 }

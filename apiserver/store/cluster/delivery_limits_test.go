@@ -65,9 +65,9 @@ func TestDeliveriesCount(t *testing.T) {
 	until(t, "refusal", kept, func() store.LimitError { return write("a") })
 }
 
-// TestTakeOutMeetsWriter shows that a new event keeps its sequence if it is written while an
+// TestRemoveEventsMeetsWriter shows that a new event keeps its sequence if it is written while an
 // earlier one is removed from the Record.
-func TestTakeOutMeetsWriter(t *testing.T) {
+func TestRemoveEventsMeetsWriter(t *testing.T) {
 	namespace, key := newSite(t)
 	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
 	mustWrite(t, site, to(rex(1), "e1", "Patient/rex", "a"))

@@ -234,10 +234,24 @@ func (x *index) remove(name string, uid types.UID, key store.Key, version int64,
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.removed[uid] = removal{key: key, at: now, version: version}
-	if old := x.names[name]; old != nil && old.obj.UID == uid {
-		return x.drop(old)
+	old := x.names[name]
+	if old == nil || old.obj.UID != uid {
+		return usage{}
 	}
-	return usage{}
+	change := x.drop(old)
+	x.release(old.obj.Spec.Type)
+	return change
+}
+
+// release frees the memory of the index of a type, and of names, if they are empty. Go's maps do not shrink,
+// and an index outlives its Site. The caller holds mu.
+func (x *index) release(typeName string) {
+	if t := x.types[typeName]; t != nil && t.id.Len() == 0 {
+		delete(x.types, typeName)
+	}
+	if len(x.names) == 0 {
+		x.names, x.withEvents = map[string]*indexedRecord{}, map[string]*indexedRecord{}
+	}
 }
 
 // forgetRemoved forgets the Records that were removed before a time. seen is the resourceVersion that
@@ -250,6 +264,9 @@ func (x *index) forgetRemoved(before time.Time, seen int64) {
 			x.forgotten = max(x.forgotten, cmp.Or(removed.version, seen))
 			delete(x.removed, uid)
 		}
+	}
+	if len(x.removed) == 0 {
+		x.removed = map[types.UID]removal{}
 	}
 }
 

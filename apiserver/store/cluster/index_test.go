@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -33,6 +36,31 @@ func TestIndexReadsAStateOnce(t *testing.T) {
 	x.apply(state("14", "{}"))
 	if reads != 2 {
 		t.Errorf("a removed record was read again")
+	}
+}
+
+// TestEmptyIndexIsReleased shows that the index of a site whose records were removed keeps nothing of them.
+func TestEmptyIndexIsReleased(t *testing.T) {
+	x := newIndex(extracting{extract: func(string) []store.IndexValue { return nil }})
+	for _, record := range []struct{ recordType, uid string }{{"Patient", "u1"}, {"Patient", "u2"}, {"Slot", "u3"}} {
+		x.apply(&recordsv1.Record{
+			ObjectMeta: metav1.ObjectMeta{Name: record.uid, UID: types.UID(record.uid), ResourceVersion: "10"},
+			Spec:       recordsv1.RecordSpec{Type: record.recordType, ID: record.uid, Body: "{}"},
+		})
+	}
+	removed := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, step := range []struct {
+		uid   string
+		types []string
+	}{{"u1", []string{"Patient", "Slot"}}, {"u2", []string{"Slot"}}, {"u3", nil}} {
+		x.remove(step.uid, types.UID(step.uid), store.Key{}, 11, removed)
+		if diff := cmp.Diff(step.types, x.typeNames()); diff != "" {
+			t.Errorf("types after the removal of %s (-want +got):\n%s", step.uid, diff)
+		}
+	}
+	x.forgetRemoved(removed.Add(time.Second), 11)
+	if len(x.names)+len(x.withEvents)+len(x.removed) > 0 || x.usage() != (usage{}) {
+		t.Errorf("left: %d names, %d removals, usage %+v", len(x.names), len(x.removed), x.usage())
 	}
 }
 

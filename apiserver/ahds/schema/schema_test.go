@@ -110,7 +110,7 @@ func TestCreate(t *testing.T) {
 			want: contentOf(map[string]string{"name": `"Rex"`, "ownerId": `"` + owner + `"`, "isTame": "true", "kind": `"cat"`, "breed": "null", "extensions": "{}", "seenAt": "null"}),
 		},
 		"null is left out": {
-			text: `{"name":"Rex","ownerId":"` + owner + `","isTame":null,"kind":null,"breed":null,"extensions":null,"createdAt":5}`,
+			text: `{"petId":null,"name":"Rex","ownerId":"` + owner + `","isTame":null,"kind":null,"breed":null,"extensions":null,"createdAt":5}`,
 			want: contentOf(map[string]string{"name": `"Rex"`, "ownerId": `"` + owner + `"`, "isTame": "true", "kind": `"cat"`, "breed": "null", "extensions": "{}", "seenAt": "null"}),
 		},
 		"all, as it was sent": {
@@ -186,10 +186,12 @@ func TestReplaceWantsAllFields(t *testing.T) {
 	if diff := cmp.Diff(want, told(err)); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
-	_, err = pet.Replace(parse(t, `{"petId":"`+strings.ToUpper(owner)+`","name":"Rex","breed":null,"ownerId":"`+owner+`","isTame":true,"kind":"cat","extensions":{},"seenAt":null,"createdAt":"x"}`),
-		Identity{Name: "petId", Path: owner})
-	if err != nil {
-		t.Error(err)
+	for _, id := range []string{`"` + strings.ToUpper(owner) + `"`, "null"} {
+		_, err = pet.Replace(parse(t, `{"petId":`+id+`,"name":"Rex","breed":null,"ownerId":"`+owner+`","isTame":true,"kind":"cat","extensions":{},"seenAt":null,"createdAt":"x"}`),
+			Identity{Name: "petId", Path: owner})
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
 	}
 }
 

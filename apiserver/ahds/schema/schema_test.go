@@ -169,6 +169,14 @@ func TestUnknownNamesTheNearest(t *testing.T) {
 	}
 }
 
+// TestUnknownWithoutFields checks the message about a member of an object that has no fields.
+func TestUnknownWithoutFields(t *testing.T) {
+	_, _, err := Fields(nil).Create(parse(t, `{"now":true}`), Identity{})
+	if want := `/now: "now" is not a field of this object; the object has no fields, so send it empty`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // TestCreateWithoutIdentity checks that an object without an id field does not accept the name "".
 func TestCreateWithoutIdentity(t *testing.T) {
 	_, sent, err := pet.Create(parse(t, `{"":"`+other+`","name":"Rex","ownerId":"`+owner+`"}`), Identity{})

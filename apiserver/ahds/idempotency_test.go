@@ -97,6 +97,15 @@ var _ = Describe("A request that is repeated", func() {
 			Expect(s.do("GET", path, "").text("notes")).To(Equal("later"))
 			Expect(s.do("PUT", path, second, key("put")).status).To(Equal(http.StatusUnprocessableEntity))
 
+			By("not with the key of the creation")
+			path = slotPath + "/" + s.do("POST", slotPath, slotBody(15), key("create")).created(slotID)
+			for _, method := range []string{"PATCH", "PUT"} {
+				Expect(s.do(method, path, s.do("GET", path, "").body, key("create")).status).To(Equal(http.StatusUnprocessableEntity), method)
+			}
+			s.do("PATCH", path, `{"notes":"changed"}`, key("change")).ok()
+			Expect(s.do("POST", path+"/book", "", key("create")).status).To(Equal(http.StatusUnprocessableEntity))
+			s.do("POST", slotPath, slotBody(15), key("create")).ok()
+
 			By("a hold, with its token")
 			path = slotPath + "/" + s.do("POST", slotPath, slotBody(12)).created(slotID)
 			held := s.do("POST", path+"/hold", `{"ttlSeconds":60}`, key("hold"))

@@ -30,6 +30,12 @@ var _ = Describe("A request that is repeated", func() {
 			Expect(again.body).To(Equal(created.body))
 			Expect(again.header.Get("Location")).To(Equal(created.header.Get("Location")))
 
+			By("as other JSON of the same value")
+			spaced := strings.Replace(body, `{"a":1}`, `{ "\u0061": 1 }`, 1)
+			Expect(spaced).NotTo(Equal(body))
+			Expect(s.do("POST", slotPath, spaced).ok().body).To(Equal(created.body))
+			Expect(s.do("POST", slotPath, strings.Replace(body, `{"a":1}`, `{"a":1.0}`, 1)).status).To(Equal(http.StatusConflict))
+
 			By("as it was answered first, whatever became of the record")
 			Expect(s.do("PATCH", slotPath+"/"+id, `{"notes":"changed"}`).status).To(Equal(http.StatusOK))
 			again = s.do("POST", slotPath, body)

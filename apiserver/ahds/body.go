@@ -20,13 +20,22 @@ func (r *request) readObject(w http.ResponseWriter, supported ...string) (object
 	return object, text, err
 }
 
-// readOptions reads an optional body. Without a body, all fields have their defaults.
+// readOptions reads an optional body. All fields have their defaults without a body, or with an empty
+// one, which a request in chunks can have.
 func (r *request) readOptions(w http.ResponseWriter, fields schema.Fields) (schema.Content, []byte, error) {
-	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 {
-		content, _, err := fields.Create(nil, schema.Identity{})
-		return content, nil, err
+	var (
+		object schema.Object
+		text   []byte
+		err    error
+	)
+	if r.ContentLength != 0 {
+		if _, _, err = web.ParseContentType(r.Header, typeJSON); err == nil {
+			text, err = r.readBody(w)
+		}
 	}
-	object, text, err := r.readObject(w, typeJSON)
+	if err == nil && len(text) > 0 {
+		object, err = schema.Parse(text)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,6 +3,7 @@ package ahds_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -243,6 +244,14 @@ var _ = Describe("Nobody is booked twice:", func() {
 			Entry("without a name that is empty", `{"":"`+vet+`"}`, "pointer / unknown_field"),
 			Entry("by an object", `[]`, "pointer  wrong_type"),
 		)
+
+		It("are held, booked and released with an empty body in chunks", func() {
+			chunked := func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("")), -1 }
+			path := slotPath + "/" + create(9)
+			for _, verb := range []string{"/book", "/release", "/hold"} {
+				Expect(s.do("POST", path+verb, "", chunked, key(verb)).ok().body).To(Equal(s.do("POST", path+verb, "", key(verb)).ok().body), verb)
+			}
+		})
 
 		It("are found by hold and book only where there is a slot", func() {
 			for _, verb := range []string{"/hold", "/book", "/release"} {

@@ -140,6 +140,9 @@ func (h *handler) change(r *request, k *kind, method store.Method, key idempoten
 		if version, used, err := key.usedIn(before.service.Keys); err != nil || used {
 			return h.versionOf(r, rec, version, err)
 		}
+		if key.created(rec, h.Now()) {
+			return store.Record{}, &keyReusedError{}
+		}
 		if err := checkIfMatch(ifMatch, etag(rec)); err != nil {
 			return store.Record{}, err
 		}

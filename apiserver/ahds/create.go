@@ -96,7 +96,7 @@ func (h *handler) createOnce(r *request, k *kind, id string, next stored, key id
 		}
 		rec, err := r.site.Store.Get(r.Context(), holder)
 		if err == nil {
-			rec, err = h.madeBefore(r, k, rec, next.service.Fingerprint, op.Key, chosen)
+			rec, err = h.madeBefore(r, k, rec, next, op.Key, chosen)
 			return rec, store.Unchanged, err
 		}
 		if !store.IsAbsent(err) {
@@ -110,21 +110,32 @@ func (h *handler) createOnce(r *request, k *kind, id string, next stored, key id
 }
 
 // madeBefore returns the first version of rec, which exists already, if the same request created it
-// before. made is the fingerprint of the content of the request, and key the key of the record that
-// it would create. chosen is set if the client chose the id. Errors: *keyReusedError, *idTakenError
-// if another request created rec.
-func (h *handler) madeBefore(r *request, k *kind, rec store.Record, made string, key store.Key, chosen bool) (store.Record, error) {
+// before. next and key are the record that the request would create and its key. chosen is set if the
+// client chose the id. Errors: *keyReusedError, *idTakenError if another request created rec.
+func (h *handler) madeBefore(r *request, k *kind, rec store.Record, next stored, key store.Key, chosen bool) (store.Record, error) {
 	sameID := strings.EqualFold(rec.Key.ID, key.ID)
 	s, err := k.decodeOf(rec)
 	switch {
 	case err != nil:
 		return store.Record{}, err
-	case chosen && !sameID, !sameID && s.service.Fingerprint != made:
+	case chosen && !sameID:
 		return store.Record{}, &keyReusedError{}
-	case s.service.Fingerprint != made:
+	}
+	first, err := firstVersion(r, rec)
+	if err != nil {
+		return store.Record{}, err
+	}
+	made, err := k.decode(first.Body.JSON)
+	switch {
+	case err != nil:
+		return store.Record{}, err
+	case s.service.Fingerprint == next.service.Fingerprint, sameValue(k.fields, made.content, next.content):
+		return first, nil
+	case !sameID:
+		return store.Record{}, &keyReusedError{}
+	default:
 		return store.Record{}, &idTakenError{id: key.ID}
 	}
-	return firstVersion(r, rec)
 }
 
 // firstVersion returns the version with which a record was created, or created again after its last

@@ -78,6 +78,8 @@ var _ = Describe("The calendar of a resource", func() {
 			Expect(read(url, with("If-None-Match", a.header.Get("ETag"))).status).To(Equal(http.StatusNotModified))
 			s.do("PATCH", slotPath+"/"+free, `{"isBooked":true}`).ok()
 			Expect(read(url, with("If-None-Match", a.header.Get("ETag"))).status).To(Equal(http.StatusOK))
+			soon := time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)
+			Expect(read(url, with("If-Modified-Since", soon)).status).To(Equal(http.StatusOK), "a calendar has no time of its last change")
 
 			By("its address can be read again, by those with the right")
 			Expect(s.do("GET", path, "").ok().text("url")).To(Equal(url))

@@ -114,6 +114,11 @@ func (i idempotencyKey) usedIn(keys []usedKey) (version int64, used bool, err er
 	}
 }
 
+// created reports whether the request that created a record had the key.
+func (i idempotencyKey) created(rec store.Record, now time.Time) bool {
+	return i.key != "" && slices.ContainsFunc(keyClaims(rec.Claims, now), func(c store.Claim) bool { return c.Line == keyLine+i.key })
+}
+
 // liveKeys returns those of the keys that have not expired.
 func liveKeys(keys []usedKey, now time.Time) []usedKey {
 	return slices.DeleteFunc(slices.Clone(keys), func(u usedKey) bool { return now.Sub(u.At) >= keyLife })

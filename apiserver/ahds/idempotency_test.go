@@ -30,6 +30,12 @@ var _ = Describe("A request that is repeated", func() {
 			Expect(again.body).To(Equal(created.body))
 			Expect(again.header.Get("Location")).To(Equal(created.header.Get("Location")))
 
+			By("as other JSON of the same value")
+			spaced := strings.Replace(body, `{"a":1}`, `{ "\u0061": 1 }`, 1)
+			Expect(spaced).NotTo(Equal(body))
+			Expect(s.do("POST", slotPath, spaced).ok().body).To(Equal(created.body))
+			Expect(s.do("POST", slotPath, strings.Replace(body, `{"a":1}`, `{"a":1.0}`, 1)).status).To(Equal(http.StatusConflict))
+
 			By("as it was answered first, whatever became of the record")
 			Expect(s.do("PATCH", slotPath+"/"+id, `{"notes":"changed"}`).status).To(Equal(http.StatusOK))
 			again = s.do("POST", slotPath, body)
@@ -96,6 +102,15 @@ var _ = Describe("A request that is repeated", func() {
 			Expect(s.do("PUT", path, first, key("put")).body).To(Equal(replaced.body))
 			Expect(s.do("GET", path, "").text("notes")).To(Equal("later"))
 			Expect(s.do("PUT", path, second, key("put")).status).To(Equal(http.StatusUnprocessableEntity))
+
+			By("not with the key of the creation")
+			path = slotPath + "/" + s.do("POST", slotPath, slotBody(15), key("create")).created(slotID)
+			for _, method := range []string{"PATCH", "PUT"} {
+				Expect(s.do(method, path, s.do("GET", path, "").body, key("create")).status).To(Equal(http.StatusUnprocessableEntity), method)
+			}
+			s.do("PATCH", path, `{"notes":"changed"}`, key("change")).ok()
+			Expect(s.do("POST", path+"/book", "", key("create")).status).To(Equal(http.StatusUnprocessableEntity))
+			s.do("POST", slotPath, slotBody(15), key("create")).ok()
 
 			By("a hold, with its token")
 			path = slotPath + "/" + s.do("POST", slotPath, slotBody(12)).created(slotID)

@@ -75,6 +75,17 @@ func (k *kind) fingerprint(content schema.Content) string {
 	return digest(w.Done())
 }
 
+// sameValue reports whether two contents with the given fields are the same JSON value. Spaces, escapes
+// and the order of members do not count.
+func sameValue(fields schema.Fields, one, other schema.Content) bool {
+	body := func(content schema.Content) store.Body {
+		w := schema.NewWriter(nil)
+		fields.Append(w, content)
+		return store.Body{JSON: w.Done()}
+	}
+	return body(one).SameValue(body(other))
+}
+
 // digest returns a collision-resistant hash of parts, shortened to 16 bytes.
 func digest(parts ...[]byte) string {
 	const size = 16

@@ -1,6 +1,7 @@
 package ahds
 
 import (
+	"errors"
 	"maps"
 	"net/http"
 	"time"
@@ -44,14 +45,18 @@ func (h *handler) patchResource(w http.ResponseWriter, r *request, k *resourceKi
 	}
 	enables := string(sent.Get("isActive")) == "true"
 	return h.changeResource(w, r, k, key.of(r, text), enables, func(before schema.Content) (schema.Content, error) {
-		return k.fields.Patch(before, sent, schema.Identity{Name: k.idField, Path: r.id})
+		content, err := k.fields.Patch(before, sent, schema.Identity{Name: k.idField, Path: r.id})
+		if err == nil && !k.fields.Sets(sent) {
+			return nil, errNothingChanges
+		}
+		return content, err
 	})
 }
 
 // changeResource edits the current resource of the path and responds with it. A change with an
 // idempotency key is applied once. A repeated request gets the resource as it is now. If enables is
 // set, the change also enables a webhook that the server disabled, even if its content stays the
-// same.
+// same. edit returns errNothingChanges to leave the resource as it is; the key is not used then.
 func (h *handler) changeResource(
 	w http.ResponseWriter, r *request, k *resourceKind, key idempotencyKey, enables bool, edit func(schema.Content) (schema.Content, error),
 ) error {
@@ -64,15 +69,17 @@ func (h *handler) changeResource(
 		if _, used, err := key.usedIn(own.Keys); err != nil || used {
 			return resource, err
 		}
-		err := checkTag(resource)
-		before := resource.Content
-		if err == nil {
-			resource.Content, err = edit(before)
-			resource.Enable = enables
+		if err := checkTag(resource); err != nil {
+			return resource, err
 		}
-		if err == nil && k.guard != nil && !resource.Content.Equal(before) {
-			err = k.guard(r, resource.Content)
+		next, err := edit(resource.Content)
+		if errors.Is(err, errNothingChanges) {
+			return resource, nil
 		}
+		if err == nil && k.guard != nil && !next.Equal(resource.Content) {
+			err = k.guard(r, next)
+		}
+		resource.Content, resource.Enable = next, enables
 		if err == nil && key.key != "" {
 			own.Keys = key.addTo(own.Keys, resource.Generation+1, h.Now())
 			resource.ServiceData, err = own.encode()

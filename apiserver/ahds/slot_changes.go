@@ -135,7 +135,8 @@ func (r *request) changesQuery() (count int, err error) {
 		case len(values) > 1:
 			wrong(name, fielderror.CodeRepeated, "the parameter is repeated; send it once")
 		case name == "pageSize":
-			if count, err = strconv.Atoi(values[0]); err != nil || count < 1 || count > MaxChanges {
+			var ok bool
+			if count, ok = list.ParsePageSize(values[0], MaxChanges); !ok {
 				wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(values[0])+" is not a page size; send a whole number from 1 to "+strconv.Itoa(MaxChanges))
 			}
 		}

@@ -242,7 +242,9 @@ var _ = Describe("The changes of slots", func() {
 				Expect(a.errs()).To(Equal([]string{"parameter since invalid_value"}))
 			}
 			Expect(s.do("GET", changesPath+"?pageSize=0&sort=x&since=&since=", "").errs()).To(Equal([]string{"parameter pageSize out_of_range", "parameter since repeated_parameter", "parameter sort unknown_parameter"}))
-			Expect(s.do("GET", changesPath+"?pageSize=501", "").errs()).To(Equal([]string{"parameter pageSize out_of_range"}))
+			for _, size := range []string{"501", "%2B5", "05", "1e1"} {
+				Expect(s.do("GET", changesPath+"?pageSize="+size, "").errs()).To(Equal([]string{"parameter pageSize out_of_range"}), size)
+			}
 			Expect(s.do("GET", changesPath, "", with("X-Caller", "no-list")).status).To(Equal(http.StatusForbidden))
 			Expect(s.do("POST", changesPath, "{}").status).To(Equal(http.StatusMethodNotAllowed))
 		})

@@ -137,7 +137,7 @@ var _ = Describe("Availability slots", func() {
 			Entry("the last year", fields{"startAt": "9999-12-31T23:00:00Z", "endAt": "9999-12-31T23:59:59.999999Z", "isBooked": true}),
 			Entry("notes", fields{"notes": strings.Repeat("é", 10000)}),
 			Entry("extensions", fields{"extensions": raw(`{"a":"` + strings.Repeat("x", 16<<10-8) + `"}`)}),
-			Entry("null where a field may be left out", fields{"isActive": raw("null"), "isBooked": raw("null"), "serviceType": raw("null"), "notes": raw("null"), "extensions": raw("null")}),
+			Entry("null where a field may be left out", fields{slotID: raw("null"), "isActive": raw("null"), "isBooked": raw("null"), "serviceType": raw("null"), "notes": raw("null"), "extensions": raw("null")}),
 			Entry("the service's own fields, which are passed over", fields{"createdAt": 5, "updatedAt": "x", "heldUntil": raw("null")}),
 		)
 	})

@@ -265,6 +265,24 @@ var _ = Describe("Webhook events", func() {
 		Expect(s.do("PUT", path, eventBody(fields{"description": "other", "extensions": fields{}}), key("k3")).status).To(Equal(http.StatusUnprocessableEntity))
 	})
 
+	It("are created once as other JSON of the same value", func() {
+		body := eventBody(fields{eventID: uuid.NewString(), "extensions": fields{"a": 1}})
+		created := s.do("POST", eventPath, body)
+		Expect(created.status).To(Equal(http.StatusCreated), created.body)
+		Expect(s.do("POST", eventPath, strings.Replace(body, `{"a":1}`, `{ "\u0061": 1 }`, 1)).ok().body).To(Equal(created.body))
+		Expect(s.do("POST", eventPath, strings.Replace(body, `{"a":1}`, `{"a":2}`, 1)).status).To(Equal(http.StatusConflict))
+	})
+
+	It("do not use the Idempotency-Key of a patch without fields", func() {
+		path := eventPath + "/" + s.do("POST", eventPath, eventBody()).created(eventID)
+		for _, patch := range []string{`{}`, `{"updatedAt":"2001-01-01T00:00:00Z"}`} {
+			s.do("PATCH", path, patch, key("k")).ok()
+		}
+		changed := s.do("PATCH", path, `{"description":"x"}`, key("k")).ok()
+		Expect(s.do("PATCH", path, `{"description":"x"}`, key("k")).ok().body).To(Equal(changed.body))
+		Expect(s.do("PATCH", path, `{}`, key("k")).status).To(Equal(http.StatusUnprocessableEntity))
+	})
+
 	It("are created again with an Idempotency-Key of yesterday", func() {
 		first := s.do("POST", eventPath, eventBody(), key("k")).created(eventID)
 		DeferCleanup(func() { clockOffset.Store(0) })

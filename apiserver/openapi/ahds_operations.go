@@ -72,7 +72,7 @@ func ahdsOperations() map[string]ahdsOperation {
 		"POST " + slots + byID + "/hold":                 transition("hold", "Hold a slot", "Hold", "HeldSlot"),
 		"POST " + slots + byID + "/book":                 transition("book", "Book a slot", "HoldToken", "AvailabilitySlot"),
 		"POST " + slots + byID + "/release":              transition("release", "End the hold or the booking of a slot", "HoldToken", "AvailabilitySlot"),
-		"GET /availability-slot.ics":                     {id: "calendar", summary: "Read slots as a calendar", query: []list.Parameter{{Name: "token", Schema: text}}, status: "200", gives: "", givesType: mediaCalendar, notModified: true},
+		"GET /availability-slot.ics":                     {id: "calendar", summary: "Read slots as a calendar", query: []list.Parameter{{Name: "token", Schema: text}}, headers: []string{"If-None-Match"}, status: "200", gives: "", givesType: mediaCalendar, notModified: true},
 		"POST /webhook" + byID + "/rotate-secret":        {id: "rotateSecret", summary: "Replace the signing secret of a webhook", headers: []string{"If-Match"}, optional: true, sends: "Empty", status: "200", gives: "Webhook", errors: ahdsWriteErrors},
 		"POST /webhook" + byID + "/test":                 {id: "testWebhook", summary: "Send a test event to a webhook", optional: true, sends: "Empty", status: "202", gives: "TestSent", errors: append([]string{"507"}, ahdsBodyErrors...)},
 		"POST /webhook" + byID + "/replay":               {id: "replay", summary: "Repeat the deliveries of a period to a webhook", sends: "Replay", example: `{"from":"2026-03-01T00:00:00Z","status":["failed"]}`, status: "202", gives: "Replayed", errors: append([]string{"507"}, ahdsBodyErrors...)},
@@ -201,8 +201,13 @@ func (o ahdsOperation) success() map[string]response {
 	case o.givesType != "":
 		answer.Content = map[string]content{o.givesType: {Schema: text}}
 	}
-	if slices.Contains(o.headers, "If-Match") && o.status != "204" || o.notModified {
+	switch {
+	case len(o.also) > 0: // creates
+		answer.Headers = headerRefs("ETag", "Last-Modified", "Location")
+	case slices.Contains(o.headers, "If-Match") && o.status != "204", slices.Contains(o.headers, "If-Modified-Since"):
 		answer.Headers = headerRefs("ETag", "Last-Modified")
+	case o.notModified:
+		answer.Headers = headerRefs("ETag")
 	}
 	all := map[string]response{}
 	for _, status := range append([]string{o.status}, o.also...) {

@@ -62,7 +62,7 @@ func (c components) addAHDSSchemas() {
 
 func (c components) addBatch() {
 	entry := ahds.BatchFields.Schema()
-	entry["properties"] = with(entry["properties"].(schema.JSON), slot.IDField, uuid)
+	entry["properties"] = with(entry["properties"].(schema.JSON), slot.IDField, uuid.OrNull())
 	c.Schemas["Batch"] = schema.JSON{"type": "array", "minItems": 1, "maxItems": ahds.MaxSlotBatch, "items": entry}
 	c.Schemas["BatchResult"] = object(schema.JSON{
 		"data": arrayOf(object(schema.JSON{"status": number, "etag": text, "slot": refTo("AvailabilitySlot"), slot.IDField: uuid, "problem": refTo("Problem")}, "etag", "slot", slot.IDField, "problem")),
@@ -147,7 +147,7 @@ func (k ahdsKind) served() schema.JSON {
 // sent adds the id, which requests may have, to of, the schema of an object in requests. If required
 // is not nil, only these fields are required. It changes of and returns it.
 func (k ahdsKind) sent(of schema.JSON, required []string) schema.JSON {
-	of["properties"] = with(of["properties"].(schema.JSON), k.idField, uuid)
+	of["properties"] = with(of["properties"].(schema.JSON), k.idField, uuid.OrNull())
 	if required != nil {
 		of["required"] = required
 	}

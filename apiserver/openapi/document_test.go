@@ -3,6 +3,7 @@ package openapi
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -306,6 +307,18 @@ func TestExceptions(t *testing.T) {
 
 	if got := operationOf("/ahds/v1/availability-slot.ics", "get")["description"]; got != "Needs no bearer token: the parameter token gives access, also at a hidden site." {
 		t.Errorf("the calendar: got the description %q", got)
+	}
+	for _, test := range []struct{ path, method, status, want string }{
+		{"/ahds/v1/availability-slot.ics", "get", "200", "ETag"},
+		{"/ahds/v1/availability-slot", "post", "200", "ETag Last-Modified Location"},
+		{"/ahds/v1/webhook", "post", "201", "ETag Last-Modified Location"},
+		{"/ahds/v1/webhook/{id}", "put", "200", "ETag Last-Modified"},
+	} {
+		answer := operationOf(test.path, test.method)["responses"].(map[string]any)[test.status].(map[string]any)
+		sent, _ := answer["headers"].(map[string]any)
+		if got := strings.Join(slices.Sorted(maps.Keys(sent)), " "); got != test.want {
+			t.Errorf("%s %s: got the headers %q, want %q", test.method, test.path, got, test.want)
+		}
 	}
 	if _, there := operationOf("/fhir", "post")["responses"].(map[string]any)["501"]; !there {
 		t.Error("a Bundle: want a response 501, for a transaction on a storage that is not atomic")

@@ -75,15 +75,16 @@ func (t ETags) MatchWeak(tag ETag) bool {
 }
 
 // IsNotModified reports whether the client of a read already has the version with this tag and time,
-// so that the response is 304. If-None-Match overrides If-Modified-Since. RFC 9110 §13.2.2. syntax is
-// the parameter of ParseETags. Errors: *ETagError.
+// so that the response is 304. If-None-Match overrides If-Modified-Since. RFC 9110 §13.2.2. A zero time
+// means that the time of the last change is not known, and If-Modified-Since is ignored. RFC 9110 §13.1.3.
+// syntax is the parameter of ParseETags. Errors: *ETagError.
 func IsNotModified(header http.Header, syntax *regexp.Regexp, tag ETag, updated time.Time) (bool, error) {
 	tags, err := ParseETags(header, "If-None-Match", syntax)
 	if err != nil || tags.Given {
 		return tags.MatchWeak(tag), err
 	}
 	date := header.Get("If-Modified-Since")
-	if date == "" {
+	if date == "" || updated.IsZero() {
 		return false, nil // saves http.ParseTime from trying three formats
 	}
 	since, err := http.ParseTime(date)

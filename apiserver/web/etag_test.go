@@ -113,6 +113,9 @@ func TestIsNotModified(t *testing.T) {
 			}
 		})
 	}
+	if got, err := IsNotModified(http.Header{"If-Modified-Since": {after}}, testSyntax, ETag{}, time.Time{}); got || err != nil {
+		t.Errorf("without a time of the last change: got %v, %v", got, err)
+	}
 	if _, err := IsNotModified(http.Header{"If-None-Match": {"abc"}}, testSyntax, ETag{}, updated); err == nil {
 		t.Error("an item that is not an ETag is accepted")
 	}

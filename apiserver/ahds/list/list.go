@@ -130,7 +130,7 @@ func (r *Request[C]) set(name, value string, options Options[C]) (f fielderror.E
 		r.Page, ok = whole(value, 0, maxPage)
 		return wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(value)+" is not a page number; send 0 or a larger whole number"), ok
 	case "pageSize":
-		r.PageSize, ok = whole(value, 1, MaxPageSize)
+		r.PageSize, ok = ParsePageSize(value, MaxPageSize)
 		return wrong(name, fielderror.CodeOutOfRange, fielderror.Quote(value)+" is not a page size; send a whole number from 1 to 100"), ok
 	case "sortBy":
 		r.SortBy = value
@@ -181,6 +181,9 @@ func ParseNone(query url.Values) error {
 func wrong(name, code, detail string) fielderror.Error {
 	return fielderror.Error{In: fielderror.Parameter, At: name, Code: code, Detail: detail}
 }
+
+// ParsePageSize parses a pageSize from 1 to most, in digits without a sign or leading zeros.
+func ParsePageSize(text string, most int) (size int, ok bool) { return whole(text, 1, most) }
 
 var wholeForm = regexp.MustCompile(`^(0|[1-9][0-9]*)$`)
 

@@ -84,8 +84,11 @@ func (f Fields) Append(object *Writer, content Content) {
 
 // unknown returns the error of a member that is not in the table.
 func (f Fields) unknown(at jsontext.Pointer, name string) fielderror.Error {
+	advice := "; the object has no fields, so send it empty"
+	if len(f) > 0 {
+		advice = suggest.Among(name, f.names(), "known names are")
+	}
 	return fielderror.Error{
-		At: string(at.AppendToken(name)), Code: fielderror.CodeUnknownField,
-		Detail: fielderror.Quote(name) + " is not a field of this object" + suggest.Among(name, f.names(), "known names are"),
+		At: string(at.AppendToken(name)), Code: fielderror.CodeUnknownField, Detail: fielderror.Quote(name) + " is not a field of this object" + advice,
 	}
 }

@@ -110,7 +110,7 @@ func TestCreate(t *testing.T) {
 			want: contentOf(map[string]string{"name": `"Rex"`, "ownerId": `"` + owner + `"`, "isTame": "true", "kind": `"cat"`, "breed": "null", "extensions": "{}", "seenAt": "null"}),
 		},
 		"null is left out": {
-			text: `{"name":"Rex","ownerId":"` + owner + `","isTame":null,"kind":null,"breed":null,"extensions":null,"createdAt":5}`,
+			text: `{"petId":null,"name":"Rex","ownerId":"` + owner + `","isTame":null,"kind":null,"breed":null,"extensions":null,"createdAt":5}`,
 			want: contentOf(map[string]string{"name": `"Rex"`, "ownerId": `"` + owner + `"`, "isTame": "true", "kind": `"cat"`, "breed": "null", "extensions": "{}", "seenAt": "null"}),
 		},
 		"all, as it was sent": {
@@ -169,6 +169,14 @@ func TestUnknownNamesTheNearest(t *testing.T) {
 	}
 }
 
+// TestUnknownWithoutFields checks the message about a member of an object that has no fields.
+func TestUnknownWithoutFields(t *testing.T) {
+	_, _, err := Fields(nil).Create(parse(t, `{"now":true}`), Identity{})
+	if want := `/now: "now" is not a field of this object; the object has no fields, so send it empty`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 // TestCreateWithoutIdentity checks that an object without an id field does not accept the name "".
 func TestCreateWithoutIdentity(t *testing.T) {
 	_, sent, err := pet.Create(parse(t, `{"":"`+other+`","name":"Rex","ownerId":"`+owner+`"}`), Identity{})
@@ -186,10 +194,12 @@ func TestReplaceWantsAllFields(t *testing.T) {
 	if diff := cmp.Diff(want, told(err)); diff != "" {
 		t.Errorf("faults (-want +got):\n%s", diff)
 	}
-	_, err = pet.Replace(parse(t, `{"petId":"`+strings.ToUpper(owner)+`","name":"Rex","breed":null,"ownerId":"`+owner+`","isTame":true,"kind":"cat","extensions":{},"seenAt":null,"createdAt":"x"}`),
-		Identity{Name: "petId", Path: owner})
-	if err != nil {
-		t.Error(err)
+	for _, id := range []string{`"` + strings.ToUpper(owner) + `"`, "null"} {
+		_, err = pet.Replace(parse(t, `{"petId":`+id+`,"name":"Rex","breed":null,"ownerId":"`+owner+`","isTame":true,"kind":"cat","extensions":{},"seenAt":null,"createdAt":"x"}`),
+			Identity{Name: "petId", Path: owner})
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
 	}
 }
 

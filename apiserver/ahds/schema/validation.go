@@ -27,8 +27,12 @@ func (f Fields) with(id Identity) Fields {
 	return append(Fields{{Name: id.Name}}, f...)
 }
 
-// check validates an id in the body and compares it with that of the path, ignoring case.
+// check validates an id in the body and compares it with that of the path, ignoring case. Null equals
+// an omitted id.
 func (id Identity) check(value jsontext.Value) (sent string, errs fielderror.Errors) {
+	if value.Kind() == jsontext.KindNull {
+		return "", nil
+	}
 	at := string(jsontext.Pointer("").AppendToken(id.Name))
 	if errs := UUID().Errors(jsontext.Pointer(at), value); len(errs) > 0 {
 		return "", errs

@@ -22,13 +22,22 @@ func tagOf(version int64, uid string) web.ETag {
 // etagSyntax is the syntax of ETags. RFC 9110 §8.8.3.
 var etagSyntax = regexp.MustCompile(`^(W/)?"([\x21\x23-\x7e\x80-\xff]*)"$`)
 
-// precondition returns the If-Match of a write. Writes do not support If-None-Match. Errors:
-// fielderror.Errors if the request has If-None-Match, *web.ETagError.
+// precondition returns the If-Match of a write. Writes support neither If-None-Match nor If-Unmodified-Since,
+// which If-Match overrides (RFC 9110 §13.2.2). Errors: fielderror.Errors if the request has one of them,
+// *web.ETagError.
 func (r *request) precondition() (web.ETags, error) {
 	if len(r.Header.Values("If-None-Match")) > 0 {
-		return web.ETags{}, fielderror.Errors{{In: fielderror.Header, At: "If-None-Match", Code: fielderror.CodeInvalidHeader, Detail: "If-None-Match is not supported by writes; send If-Match, or create with an id of your own to create only once"}}
+		return web.ETags{}, unsupportedPrecondition("If-None-Match", "send If-Match, or create with an id of your own to create only once")
 	}
-	return web.ParseETags(r.Header, "If-Match", etagSyntax)
+	ifMatch, err := web.ParseETags(r.Header, "If-Match", etagSyntax)
+	if err == nil && !ifMatch.Given && len(r.Header.Values("If-Unmodified-Since")) > 0 {
+		return web.ETags{}, unsupportedPrecondition("If-Unmodified-Since", "send If-Match")
+	}
+	return ifMatch, err
+}
+
+func unsupportedPrecondition(header, advice string) error {
+	return fielderror.Errors{{In: fielderror.Header, At: header, Code: fielderror.CodeInvalidHeader, Detail: header + " is not supported by writes; " + advice}}
 }
 
 // checkIfMatch returns an error if the current ETag of a record or resource does not match. Without

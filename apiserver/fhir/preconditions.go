@@ -46,6 +46,8 @@ func parsePreconditions(header http.Header) (preconditions, error) {
 		return invalid("If-None-Match on a write can only be *, with which the write succeeds only if the record does not exist; send * or omit the header")
 	case ifNoneMatch.Given && ifMatch.Given:
 		return invalid("If-Match and If-None-Match cannot be combined; send one of the two")
+	case len(header.Values("If-Unmodified-Since")) > 0 && !ifMatch.Given: // which If-Match overrides, RFC 9110 §13.2.2
+		return invalid("If-Unmodified-Since is not supported by writes, because several versions can have one second; send If-Match")
 	}
 	return preconditions{ifMatch: ifMatch, absent: ifNoneMatch.Given}, nil
 }

@@ -31,6 +31,10 @@ func TestParsePreconditions(t *testing.T) {
 			header.Set("If-Match", test.match)
 			header.Set("If-None-Match", test.noneMatch)
 			got, err := parsePreconditions(header)
+			header.Set("If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT")
+			if _, again := parsePreconditions(header); (again != nil) != (test.refused || !got.ifMatch.Given) {
+				t.Errorf("with If-Unmodified-Since: error %v", again)
+			}
 			if test.refused {
 				if problemOf(err).status != http.StatusBadRequest {
 					t.Errorf("got %v, %v", got, err)

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -219,6 +220,43 @@ func TestImportOfOtherFiles(t *testing.T) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestImportOfLinks checks that files which are symbolic links are imported, as a volume of a ConfigMap
+// has them, and that a link to a missing file is an error.
+func TestImportOfLinks(t *testing.T) {
+	const name = "records.00001.ndjson"
+	line := `{"id":"p1"}`
+	for _, native := range []bool{false, true} {
+		directory, other := t.TempDir(), t.TempDir()
+		write(t, other, name, line)
+		if err := os.Symlink(filepath.Join(other, name), filepath.Join(directory, name)); err != nil {
+			t.Fatal(err)
+		}
+		if native {
+			sum, err := DigestOf(filepath.Join(other, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, directory, ManifestName, fmt.Sprintf(`{"format":%q,"sha256":%q,"files":[{"name":%q,"sha256":%q}]}`, NativeFormat, sum, name, sum))
+		}
+		write(t, directory, "records.00002.ndjson") // an import without the first file would succeed
+		var sent atomic.Int64
+		counting := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			sent.Add(int64(bytes.Count(body, []byte(line))))
+			fmt.Fprint(w, `{}`)
+		})
+		if _, err := importInto(t, counting, directory); err != nil || sent.Load() != 1 {
+			t.Errorf("native %t: %d lines of the link were sent, want 1; error %v", native, sent.Load(), err)
+		}
+		if err := os.Remove(filepath.Join(other, name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := importInto(t, counting, directory); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("native %t: error %v, want one about %s", native, err, name)
+		}
 	}
 }
 

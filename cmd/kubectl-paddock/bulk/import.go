@@ -186,16 +186,19 @@ func importFiles(directory string, manifest *NativeManifest) (files []importedFi
 		return nil, 0, err
 	}
 	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), ".ndjson") || !entry.Type().IsRegular() {
+		if !strings.HasSuffix(entry.Name(), ".ndjson") {
 			continue
 		}
 		isNamed := func(file NativeFile) bool { return file.Name == entry.Name() }
 		if manifest != nil && !slices.ContainsFunc(manifest.Files, isNamed) {
 			continue
 		}
-		info, err := entry.Info()
+		info, err := os.Stat(filepath.Join(directory, entry.Name())) // of the file, if the entry is a symbolic link
 		if err != nil {
 			return nil, 0, err
+		}
+		if !info.Mode().IsRegular() {
+			continue
 		}
 		files, total = append(files, importedFile{entry.Name(), info.Size()}), total+info.Size()
 	}

@@ -202,7 +202,7 @@ func importFiles(directory string, manifest *NativeManifest) (files []importedFi
 		}
 		files, total = append(files, importedFile{entry.Name(), info.Size()}), total+info.Size()
 	}
-	if len(files) == 0 {
+	if len(files) == 0 && (manifest == nil || len(manifest.Files) > 0) { // a site without records has no files
 		return nil, 0, fmt.Errorf("the directory %s has no files *.ndjson", directory)
 	}
 	rank := func(file importedFile) int {

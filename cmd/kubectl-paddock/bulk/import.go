@@ -255,7 +255,7 @@ func (i *importer) openErrors(files []importedFile) error {
 			}
 		}
 	}
-	if err := writeFile(path, kept); err != nil {
+	if err := WriteFile(path, kept); err != nil {
 		return err
 	}
 	var err error

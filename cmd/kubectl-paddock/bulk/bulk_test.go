@@ -223,6 +223,21 @@ func TestImportOfOtherFiles(t *testing.T) {
 	}
 }
 
+// TestImportOfInterruptedExport refuses a folder with an interrupted export, which has only some of the
+// records.
+func TestImportOfInterruptedExport(t *testing.T) {
+	directory := t.TempDir()
+	write(t, directory, "Patient.00001.ndjson", `{"id":"p1"}`)
+	if err := saveState(directory, exportState, exportProgress{ID: "1", Site: "https://site"}); err != nil {
+		t.Fatal(err)
+	}
+	site := &enforcing{records: map[string]bool{}}
+	_, err := importInto(t, site, directory)
+	if err == nil || !strings.Contains(err.Error(), "has an interrupted export") || len(site.records) > 0 {
+		t.Errorf("error %v with %d records, want one about the interrupted export", err, len(site.records))
+	}
+}
+
 // TestImportOfLinks checks that files which are symbolic links are imported, as a volume of a ConfigMap
 // has them, and that a link to a missing file is an error.
 func TestImportOfLinks(t *testing.T) {

@@ -238,6 +238,40 @@ func TestImportOfInterruptedExport(t *testing.T) {
 	}
 }
 
+// TestImportKeepsOrder checks that the lines of a record arrive in the order of the files, although
+// requests are concurrent.
+func TestImportKeepsOrder(t *testing.T) {
+	directory := t.TempDir()
+	write(t, directory, "Patient.1.ndjson", `{"resourceType":"Patient","id":"P1","active":false}`)
+	write(t, directory, "Patient.2.ndjson", `{"resourceType":"Patient","id":"p2"}`, `{"active":true,"id":"p1","resourceType":"Patient"}`)
+	write(t, directory, "Person.ndjson", `{"resourceType":"Person","id":"p1"}`)
+	arrived := make(chan struct{}) // closed when the request arrives that has only another record
+	var mu sync.Mutex
+	var order []string
+	site := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.Contains(string(body), "Person"):
+			close(arrived)
+		case strings.Contains(string(body), "false"):
+			<-arrived
+			time.Sleep(50 * time.Millisecond) // a request that does not wait for this one would be earlier
+			fallthrough
+		default:
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, string(body))
+		}
+		fmt.Fprint(w, `{}`)
+	})
+	if _, err := importInto(t, site, directory); err != nil {
+		t.Fatal(err)
+	}
+	if len(order) != 2 || !strings.Contains(order[1], "true") {
+		t.Errorf("the requests with the record arrived as %q", order)
+	}
+}
+
 // TestImportOfLinks checks that files which are symbolic links are imported, as a volume of a ConfigMap
 // has them, and that a link to a missing file is an error.
 func TestImportOfLinks(t *testing.T) {

@@ -110,6 +110,7 @@ var _ = Describe("$export", func() {
 			"/$export":                 {"Group/empty", "Group/herd", "Organization/org", "Patient/luna", "Patient/rex", "RelatedPerson/ann", "RelatedPerson/bob"},
 			"/%24export?_type=Patient": {"Patient/luna", "Patient/rex"},
 			"/$export?_type=Organization,Patient&_outputFormat=application/fhir%2Bndjson": {"Organization/org", "Patient/luna", "Patient/rex"},
+			"/$export?_type=Organization&_type=Patient":                                   {"Organization/org", "Patient/luna", "Patient/rex"},
 			"/Patient/$export":                     {"Group/herd", "Patient/luna", "Patient/rex", "RelatedPerson/ann", "RelatedPerson/bob"},
 			"/patient/$export?_type=RelatedPerson": {"RelatedPerson/ann", "RelatedPerson/bob"},
 			"/Group/herd/$export":                  {"Group/herd", "Patient/rex", "RelatedPerson/ann"},
@@ -123,13 +124,13 @@ var _ = Describe("$export", func() {
 			Expect(s.exported(path)).To(Equal(want), path)
 		}
 		By("with a part of the elements")
-		lines := s.exportLines(s.exportDone(s.startExport("/$export?_type=Patient&_elements=Patient.birthDate")))["Patient"]
+		lines := s.exportLines(s.exportDone(s.startExport("/$export?_type=Patient&_elements=Patient.birthDate&_elements=Patient.managingOrganization")))["Patient"]
 		Expect(lines).To(HaveLen(2))
 		for _, line := range lines {
 			Expect(line).NotTo(HaveKey("active"))
 			Expect(line.at("meta", "tag", 0, "code")).To(Equal("SUBSETTED"))
 			if line["id"] == "rex" {
-				Expect(line).To(HaveKeyWithValue("birthDate", "2020-01-02"))
+				Expect(line).To(And(HaveKeyWithValue("birthDate", "2020-01-02"), HaveKey("managingOrganization")))
 			}
 		}
 	}, engines)
@@ -318,7 +319,8 @@ var _ = Describe("$export", func() {
 			"/$export?_typeFilter=Observation%3Fcode=1":  {400, "invalid_query"},
 			"/$export?_typeFilter=Patient%3Fcolor=black": {400, "invalid_query"},
 			"/$export?_typeFilter=Patient%3F_count=1":    {400, "invalid_query"},
-			"/$export?_type=Patient&_type=Group":         {400, "invalid_query"},
+			"/$export?_since=2030&_since=2031":           {400, "invalid_query"},
+			"/$export?_type=Patient&_type=Observation":   {400, "invalid_query"},
 			"/Patient/$export?_type=Organization":        {400, "invalid_query"},
 			"/Group/none/$export":                        {404, "resource_not_found"},
 			"/Location/$export":                          {404, "unknown_operation"},

@@ -101,7 +101,12 @@ func (r *request) newExportJob(now time.Time) (*exportJob, error) {
 		}
 	}
 	filters := query["_typeFilter"]
-	delete(query, "_typeFilter") // may be repeated
+	delete(query, "_typeFilter")                          // may be repeated
+	for _, name := range []string{"_type", "_elements"} { // likewise, with the meaning of one list
+		if values := query[name]; len(values) > 1 {
+			query[name] = []string{strings.Join(values, ",")}
+		}
+	}
 	if err := rejectUnknownParameters(query, exportParameters...); err != nil {
 		return nil, err
 	}

@@ -21,8 +21,9 @@ import (
 // Fetch downloads the newest complete backup of a site into a directory, which it creates if necessary.
 // If the address of config is that of a single backup, Fetch downloads that backup. Files that the
 // directory has already are not downloaded again, so an interrupted Fetch can be repeated. Fetch fails
-// if the directory has another export, such as a backup that was the newest before. It compares each
-// file with its digest. It returns the name of the backup.
+// if the directory has another export, such as a backup that was the newest before. The error then has
+// the address of that backup, if it still exists. Fetch compares each file with its digest. It returns
+// the name of the backup.
 func Fetch(ctx context.Context, config Config, directory string, progress *bulk.Progress) (string, error) {
 	f, err := open(config)
 	if err != nil {
@@ -39,11 +40,11 @@ func Fetch(ctx context.Context, config Config, directory string, progress *bulk.
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return "", err
 	}
-	if err := checkDirectory(directory, text); err != nil {
+	if err := checkDirectory(ctx, f, directory, text); err != nil {
 		return "", err
 	}
 	// The manifest comes first here, so that a directory with another export is recognized.
-	if err := os.WriteFile(filepath.Join(directory, bulk.ManifestName), text, 0o600); err != nil {
+	if err := bulk.WriteFile(filepath.Join(directory, bulk.ManifestName), text); err != nil {
 		return "", err
 	}
 	files := slices.Concat(manifest.Files, manifest.Objects)
@@ -102,18 +103,32 @@ func read(ctx context.Context, f *folder, name string) ([]byte, error) {
 	return text, nil
 }
 
-// checkDirectory returns an error if a directory has the manifest of another export.
-func checkDirectory(directory string, manifest []byte) error {
-	text, err := os.ReadFile(filepath.Join(directory, bulk.ManifestName))
+// checkDirectory returns an error if a directory has the manifest of another export. If that is one of the
+// other backups in f, the error has its address.
+func checkDirectory(ctx context.Context, f *folder, directory string, manifest []byte) error {
+	present, err := os.ReadFile(filepath.Join(directory, bulk.ManifestName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
-	case !bytes.Equal(text, manifest):
-		return fmt.Errorf("the directory %s has another export; choose an empty directory", directory)
+	case bytes.Equal(present, manifest):
+		return nil
 	}
-	return nil
+	names, err := backups(ctx, f)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, err := read(ctx, f, name+"/"+bulk.ManifestName)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // an incomplete backup has none
+			return err
+		}
+		if err == nil && bytes.Equal(present, text) {
+			return fmt.Errorf("the directory %s has another backup; to restore that one, give --from s3://%s/%s, or choose an empty directory", directory, f.bucket, f.key(name))
+		}
+	}
+	return fmt.Errorf("the directory %s has another export; choose an empty directory", directory)
 }
 
 // fetchFile downloads a file of a backup, unless the directory has it with the digest of the manifest. It
@@ -134,7 +149,7 @@ func fetchFile(ctx context.Context, f *folder, name, directory string, file bulk
 	}
 	sum := sha256.New()
 	_, err = io.Copy(io.MultiWriter(out, sum), object)
-	if err != nil {
+	if local := new(fs.PathError); err != nil && !errors.As(err, &local) { // an error of out has its path
 		err = f.readError(name+"/"+file.Name, err)
 	}
 	if err := errors.Join(err, out.Close()); err != nil {

@@ -13,9 +13,9 @@ import (
 // workers is the number of concurrent requests of an export or an import.
 const workers = 4
 
-// writeFile replaces a file. Readers, and a process that starts after a crash, see the old or the new
+// WriteFile replaces a file. Readers, and a process that starts after a crash, see the old or the new
 // content.
-func writeFile(path string, content []byte) error {
+func WriteFile(path string, content []byte) error {
 	temporary := path + ".part"
 	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -51,5 +51,5 @@ func saveState(directory, name string, state any) error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(directory, name), text)
+	return WriteFile(filepath.Join(directory, name), text)
 }

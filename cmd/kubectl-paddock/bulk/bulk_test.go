@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -219,6 +220,92 @@ func TestImportOfOtherFiles(t *testing.T) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestImportOfInterruptedExport refuses a folder with an interrupted export, which has only some of the
+// records.
+func TestImportOfInterruptedExport(t *testing.T) {
+	directory := t.TempDir()
+	write(t, directory, "Patient.00001.ndjson", `{"id":"p1"}`)
+	if err := saveState(directory, exportState, exportProgress{ID: "1", Site: "https://site"}); err != nil {
+		t.Fatal(err)
+	}
+	site := &enforcing{records: map[string]bool{}}
+	_, err := importInto(t, site, directory)
+	if err == nil || !strings.Contains(err.Error(), "has an interrupted export") || len(site.records) > 0 {
+		t.Errorf("error %v with %d records, want one about the interrupted export", err, len(site.records))
+	}
+}
+
+// TestImportKeepsOrder checks that the lines of a record arrive in the order of the files, although
+// requests are concurrent.
+func TestImportKeepsOrder(t *testing.T) {
+	directory := t.TempDir()
+	write(t, directory, "Patient.1.ndjson", `{"resourceType":"Patient","id":"P1","active":false}`)
+	write(t, directory, "Patient.2.ndjson", `{"resourceType":"Patient","id":"p2"}`, `{"active":true,"id":"p1","resourceType":"Patient"}`)
+	write(t, directory, "Person.ndjson", `{"resourceType":"Person","id":"p1"}`)
+	arrived := make(chan struct{}) // closed when the request arrives that has only another record
+	var mu sync.Mutex
+	var order []string
+	site := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case strings.Contains(string(body), "Person"):
+			close(arrived)
+		case strings.Contains(string(body), "false"):
+			<-arrived
+			time.Sleep(50 * time.Millisecond) // a request that does not wait for this one would be earlier
+			fallthrough
+		default:
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, string(body))
+		}
+		fmt.Fprint(w, `{}`)
+	})
+	if _, err := importInto(t, site, directory); err != nil {
+		t.Fatal(err)
+	}
+	if len(order) != 2 || !strings.Contains(order[1], "true") {
+		t.Errorf("the requests with the record arrived as %q", order)
+	}
+}
+
+// TestImportOfLinks checks that files which are symbolic links are imported, as a volume of a ConfigMap
+// has them, and that a link to a missing file is an error.
+func TestImportOfLinks(t *testing.T) {
+	const name = "records.00001.ndjson"
+	line := `{"id":"p1"}`
+	for _, native := range []bool{false, true} {
+		directory, other := t.TempDir(), t.TempDir()
+		write(t, other, name, line)
+		if err := os.Symlink(filepath.Join(other, name), filepath.Join(directory, name)); err != nil {
+			t.Fatal(err)
+		}
+		if native {
+			sum, err := DigestOf(filepath.Join(other, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, directory, ManifestName, fmt.Sprintf(`{"format":%q,"sha256":%q,"files":[{"name":%q,"sha256":%q}]}`, NativeFormat, sum, name, sum))
+		}
+		write(t, directory, "records.00002.ndjson") // an import without the first file would succeed
+		var sent atomic.Int64
+		counting := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			sent.Add(int64(bytes.Count(body, []byte(line))))
+			fmt.Fprint(w, `{}`)
+		})
+		if _, err := importInto(t, counting, directory); err != nil || sent.Load() != 1 {
+			t.Errorf("native %t: %d lines of the link were sent, want 1; error %v", native, sent.Load(), err)
+		}
+		if err := os.Remove(filepath.Join(other, name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := importInto(t, counting, directory); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("native %t: error %v, want one about %s", native, err, name)
+		}
 	}
 }
 

@@ -164,7 +164,7 @@ func download(ctx context.Context, site *siteapi.Client, directory, id string, m
 			content, err := os.ReadFile(path)
 			if errors.Is(err, os.ErrNotExist) {
 				if content, err = site.ExportFile(ctx, id, file); err == nil {
-					err = writeFile(path, content)
+					err = WriteFile(path, content)
 				}
 			}
 			counts[i] = bytes.Count(content, []byte("\n"))

@@ -31,6 +31,9 @@ const (
 	// maxRequest is the maximum size in bytes of a request, as a site accepts it for an import in the
 	// native format. A line that is larger is not sent, and fails.
 	maxRequest = 64 << 20
+	// maxUnsent is the maximum number of portions that are read and have not been sent completely: those that
+	// are queued to be recorded, the one that is recorded next, and the one that is added to the queue.
+	maxUnsent = workers + 2
 	// saveInterval is the minimum time between two writes of the state, which has all waiting lines.
 	saveInterval = time.Second
 	// waitingLines is the maximum number of lines of a request that sends lines again which could not be
@@ -87,6 +90,8 @@ type problem struct {
 type portion struct {
 	lines  []byte
 	places []place
+	// records has the records in lines, see recordsOf. It is nil in the native format.
+	records map[string]bool
 	// next and offset are importProgress.Next and Offset after the portion.
 	next   place
 	offset int64
@@ -101,6 +106,7 @@ type importer struct {
 	send func(ctx context.Context, lines []byte, dryRun bool) (siteapi.ImportResult, error)
 	// waitsFor are the codes of the errors of lines that are sent again at the end.
 	waitsFor  []string
+	native    bool
 	directory string
 	dryRun    bool
 	progress  *Progress
@@ -115,15 +121,19 @@ type importer struct {
 // import-errors.jsonl, which a dry run replaces too. siteURL identifies the site. If the folder has the
 // state of an interrupted import into that site, Import continues it. It returns an error if the
 // interrupted import is into another site or of other files. A dry run leaves no state, and returns an
-// error if the folder has an interrupted import.
+// error if the folder has an interrupted import. Import also returns an error if the folder has an
+// interrupted export, because some of its records are missing.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
 	i := &importer{send: site.Import, waitsFor: []string{referenceNotFound}, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
+	if _, err := os.Lstat(filepath.Join(directory, exportState)); err == nil {
+		return nil, fmt.Errorf("the directory %s has an interrupted export, which lacks records; repeat the command of that export, or remove %s to import what is there", directory, filepath.Join(directory, exportState))
+	}
 	native, err := checkNative(directory)
 	if err != nil {
 		return nil, err
 	}
 	if native != nil {
-		i.send, i.waitsFor = site.ImportNative, []string{claimConflict, partMissing}
+		i.native, i.send, i.waitsFor = true, site.ImportNative, []string{claimConflict, partMissing}
 	}
 	files, total, err := importFiles(directory, native)
 	if err != nil {
@@ -186,20 +196,23 @@ func importFiles(directory string, manifest *NativeManifest) (files []importedFi
 		return nil, 0, err
 	}
 	for _, entry := range entries {
-		if !strings.HasSuffix(entry.Name(), ".ndjson") || !entry.Type().IsRegular() {
+		if !strings.HasSuffix(entry.Name(), ".ndjson") {
 			continue
 		}
 		isNamed := func(file NativeFile) bool { return file.Name == entry.Name() }
 		if manifest != nil && !slices.ContainsFunc(manifest.Files, isNamed) {
 			continue
 		}
-		info, err := entry.Info()
+		info, err := os.Stat(filepath.Join(directory, entry.Name())) // of the file, if the entry is a symbolic link
 		if err != nil {
 			return nil, 0, err
 		}
+		if !info.Mode().IsRegular() {
+			continue
+		}
 		files, total = append(files, importedFile{entry.Name(), info.Size()}), total+info.Size()
 	}
-	if len(files) == 0 {
+	if len(files) == 0 && (manifest == nil || len(manifest.Files) > 0) { // a site without records has no files
 		return nil, 0, fmt.Errorf("the directory %s has no files *.ndjson", directory)
 	}
 	rank := func(file importedFile) int {
@@ -252,7 +265,7 @@ func (i *importer) openErrors(files []importedFile) error {
 			}
 		}
 	}
-	if err := writeFile(path, kept); err != nil {
+	if err := WriteFile(path, kept); err != nil {
 		return err
 	}
 	var err error
@@ -272,9 +285,14 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 		defer close(sent)
 		stored := make(chan struct{}) // closed when the portion before has been sent
 		close(stored)
+		var recent []*portion // all portions that have not been sent are among these
 		read <- i.readFiles(files, func(p *portion) error {
-			before := stored
+			before, earlier := stored, recent
 			stored = p.done
+			if !i.native {
+				p.records = recordsOf(p.lines)
+			}
+			recent = append(slices.Clone(recent[max(0, len(recent)-maxUnsent):]), p)
 			select {
 			case slots <- struct{}{}:
 			case <-ctx.Done():
@@ -286,7 +304,13 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 				if part, _ := partOf(p.lines); part > 1 {
 					<-before // the portion before usually has the previous part
 				}
+				for _, q := range earlier {
+					if q.sharesRecord(p) {
+						<-q.done // the last line of a record must be written last
+					}
+				}
 				p.result, p.err = i.sendPortion(ctx, p)
+				p.lines = nil // later portions refer to p
 			}()
 			select {
 			case sent <- p:
@@ -307,6 +331,29 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 		i.progress.Add(p.size, int64(len(p.places)))
 	}
 	return <-read
+}
+
+// sharesRecord reports whether two portions have lines of the same record.
+func (p *portion) sharesRecord(other *portion) bool {
+	for record := range p.records {
+		if other.records[record] {
+			return true
+		}
+	}
+	return false
+}
+
+// recordsOf returns the records in lines as {type}/{id}, in lower case, because the case of an id does not
+// distinguish records. It leaves out lines that are not a resource with an id, which a site refuses.
+func recordsOf(lines []byte) map[string]bool {
+	records := map[string]bool{}
+	for line := range bytes.Lines(lines) {
+		var resource struct{ ResourceType, ID string }
+		if json.Unmarshal(line, &resource) == nil && resource.ID != "" {
+			records[strings.ToLower(resource.ResourceType+"/"+resource.ID)] = true
+		}
+	}
+	return records
 }
 
 // readFiles calls send with each portion of the files from state.Next on.

@@ -118,7 +118,7 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 	}
 	x := newNativeExporter(site, siteURL, progress)
 	x.write = func(_ context.Context, name string, content []byte) error {
-		return writeFile(filepath.Join(directory, name), content)
+		return WriteFile(filepath.Join(directory, name), content)
 	}
 	x.save = func(state nativeProgress) error { return saveState(directory, exportState, state) }
 	var interrupted nativeProgress
@@ -150,7 +150,7 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 	}
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err == nil {
-		err = writeFile(filepath.Join(directory, ManifestName), append(text, '\n'))
+		err = WriteFile(filepath.Join(directory, ManifestName), append(text, '\n'))
 	}
 	if err != nil {
 		return NativeManifest{}, err

@@ -106,6 +106,26 @@ func TestExportNative(t *testing.T) {
 	}
 }
 
+// TestImportOfEmptySite checks that the export of a site without records can be imported.
+func TestImportOfEmptySite(t *testing.T) {
+	site := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Paddock-Time", "2031-01-01T00:00:00.000Z")
+	})
+	server := httptest.NewServer(site)
+	defer server.Close()
+	client, err := siteapi.New(siteapi.Config{BaseURL: server.URL, Token: func(context.Context) (string, error) { return "token", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	directory := t.TempDir()
+	if _, err := ExportNative(t.Context(), client, "https://site", directory, &Progress{Out: io.Discard, Now: time.Now}); err != nil {
+		t.Fatal(err)
+	}
+	if counts, err := importInto(t, site, directory); len(counts) > 0 || err != nil {
+		t.Errorf("got %v, error %v, want no lines", counts, err)
+	}
+}
+
 // TestExportNativeParts checks that a record of several parts is counted once, and that a pass does not write
 // parts again that the pass before has written.
 func TestExportNativeParts(t *testing.T) {

@@ -26,7 +26,7 @@ type Purged struct {
 // effect. Errors: *Error.
 func (c *Client) Purge(ctx context.Context, recordType, id string, withCompartment bool) (Purged, error) {
 	query := url.Values{}
-	if recordType == "Patient" && !withCompartment {
+	if !withCompartment { // whatever the type, because sites accept several spellings of it
 		query.Set("compartment", "false")
 	}
 	text, err := c.do(ctx, http.MethodPost, "/fhir/"+url.PathEscape(recordType)+"/"+url.PathEscape(id)+"/$purge", query, nil, "application/fhir+json")

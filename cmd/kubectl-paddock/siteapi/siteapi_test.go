@@ -43,6 +43,21 @@ func TestListReadsAllPages(t *testing.T) {
 	}
 }
 
+// TestPurgeWithoutCompartment checks that a purge of a record only says so, whatever the spelling of the
+// type.
+func TestPurgeWithoutCompartment(t *testing.T) {
+	for _, recordType := range []string{"Patient", "patient", "Device"} {
+		sent := ""
+		c := client(t, func(w http.ResponseWriter, r *http.Request) {
+			sent = r.URL.RawQuery
+			fmt.Fprint(w, `{"resourceType":"Parameters"}`)
+		})
+		if _, err := c.Purge(t.Context(), recordType, "rex", false); err != nil || sent != "compartment=false" {
+			t.Errorf("%s: the query is %q, error %v, want compartment=false", recordType, sent, err)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		status     int

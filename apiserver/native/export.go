@@ -43,9 +43,9 @@ const indexDelay = 2 * time.Second
 // export serves GET …/native: a page of the records that come after the record in the parameter after,
 // and that have changed since the time in the parameter since. Both parameters are optional.
 func (h *handler) export(w http.ResponseWriter, r *http.Request, site Site, caller access.Caller) error {
-	query, err := web.ParseQuery(r.URL.RawQuery)
+	query, err := parametersOf(r)
 	if err != nil {
-		return queryError(err)
+		return err
 	}
 	dump := store.DumpQuery{MaxRecords: pageRecords, MaxBytes: pageBytes}
 	var from int64

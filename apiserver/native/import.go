@@ -125,9 +125,9 @@ func weightOf(r *http.Request) int {
 }
 
 func dryRunOf(r *http.Request) (bool, error) {
-	query, err := web.ParseQuery(r.URL.RawQuery)
+	query, err := parametersOf(r)
 	if err != nil {
-		return false, queryError(err)
+		return false, err
 	}
 	for name := range query {
 		if name != "dryRun" {

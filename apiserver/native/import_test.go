@@ -63,6 +63,30 @@ func TestUnrecordedImport(t *testing.T) {
 	}
 }
 
+// TestRepeatedParameters shows that a repeated parameter is refused, instead of one of its values taken.
+func TestRepeatedParameters(t *testing.T) {
+	h := New(Config{
+		Admit: func(*http.Request, string) (Site, access.Caller, error) {
+			return Site{Store: restoring{}}, access.Caller{Name: "alice"}, nil
+		},
+		Authorizer: everyone{},
+		Audit:      &audit.Auditor{Now: time.Now},
+		Log:        slog.New(slog.DiscardHandler),
+	})
+	for _, request := range []struct{ method, query, name string }{
+		{http.MethodPost, "dryRun=false&dryRun=true", "dryRun"},
+		{http.MethodGet, "since=2031-01-01T00:00:00Z&since=2032-01-01T00:00:00Z", "since"},
+	} {
+		r := httptest.NewRequest(request.method, "/site/oak/native?"+request.query, nil)
+		r.Header.Set("Content-Type", ndjson)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), request.name+" is repeated") {
+			t.Errorf("%s %s: got %d %s", request.method, request.query, w.Code, w.Body)
+		}
+	}
+}
+
 // distinctly is a store that refuses a call with a record twice. It counts the calls.
 type distinctly struct {
 	Store

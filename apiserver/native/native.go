@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -154,6 +155,21 @@ func (e *invalidError) Error() string { return e.subject + " " + e.problem }
 // queryError returns the error for a query string that cannot be parsed.
 func queryError(err error) error {
 	return &invalidError{"the query string", "is invalid: " + err.Error()}
+}
+
+// parametersOf returns the parameters of a request, of which none may be repeated. Errors: *invalidError, those
+// of queryError.
+func parametersOf(r *http.Request) (url.Values, error) {
+	query, err := web.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, queryError(err)
+	}
+	for name, values := range query {
+		if len(values) > 1 {
+			return nil, invalidParameter(name, "is repeated; send it once")
+		}
+	}
+	return query, nil
 }
 
 func invalidParameter(name, problem string) error { return &invalidError{"parameter " + name, problem} }

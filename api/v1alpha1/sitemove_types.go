@@ -301,6 +301,12 @@ type SiteMoveStatus struct {
 	// +optional
 	SiteKey string `json:"siteKey,omitempty"`
 
+	// dataID identifies the data of the site in the new database. It is set after the switch. In a database
+	// that was created again, the data has another ID, so the move is neither confirmed with it nor returns
+	// from it: both would delete the records of the former storage.
+	// +optional
+	DataID string `json:"dataID,omitempty"`
+
 	// pausedTime is when the last pause of writes began.
 	// +optional
 	PausedTime *metav1.MicroTime `json:"pausedTime,omitempty"`

@@ -20,6 +20,7 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
 	"github.com/paddock-health/paddock/apiserver/store/cluster/deliveries"
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 )
 
 const (
@@ -199,7 +200,7 @@ func (m *mover) servedFromNew() bool {
 func permanent(err error) string {
 	var different *move.DifferentError
 	var limit *store.LimitError
-	if errors.As(err, &different) || errors.As(err, &limit) || errors.Is(err, deliveries.ErrPending) {
+	if errors.As(err, &different) || errors.As(err, &limit) || errors.Is(err, deliveries.ErrPending) || errors.Is(err, errOtherData) {
 		return err.Error()
 	}
 	return ""
@@ -264,6 +265,9 @@ func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.
 			m.complain(ctx, m.report(ctx, m.progress(pass)))
 		}
 	}}
+	if err := m.checkDataID(ctx, object); err != nil {
+		return err
+	}
 	m.pass, m.marks = 0, nil
 	if m.reference.Phase == sitesv1.MoveCopying {
 		return m.copyServing(ctx, copier) // move_records.go
@@ -272,6 +276,25 @@ func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.
 		m.marks, m.digest = former.Marks, former.Digest
 	}
 	return m.catchUp(ctx, copier, other, renamed) // move_records.go
+}
+
+// errOtherData means that the database from which a move returns does not have the data that was moved to it.
+// A copy from it would delete the records of the former storage.
+var errOtherData = errors.New("the database that serves the Site does not have the data that was moved to it: " +
+	"it is empty, or was created again. Restore it from a backup")
+
+// checkDataID checks, before a return to the former storage, that the database which serves the Site has the
+// data that was moved to it. Errors: errOtherData, and those of the database.
+func (m *mover) checkDataID(ctx context.Context, object *sitesv1.SiteMove) error {
+	serving, isDatabase := m.served.(*database)
+	if m.reference.Direction != sitesv1.MoveBack || object.Status.DataID == "" || !isDatabase {
+		return nil
+	}
+	id, err := schema.DataID(ctx, serving.pool, m.held.key)
+	if err == nil && id != object.Status.DataID {
+		return errOtherData
+	}
+	return err
 }
 
 // awaitClock waits until a write to the target would be later than the newest version of the source,

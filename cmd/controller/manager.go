@@ -19,6 +19,7 @@ import (
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/egress"
+	"github.com/paddock-health/paddock/controllers/announce"
 	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/controllers/pagetoken"
 	"github.com/paddock-health/paddock/controllers/site"
@@ -92,7 +93,7 @@ func newManager(ctx context.Context, config *rest.Config, opts options) (ctrl.Ma
 	if err != nil {
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	recorder := mgr.GetEventRecorder("paddock-controller")
+	recorder := announce.NewRecorder(mgr.GetEventRecorder("paddock-controller"), mgr.GetCache())
 	reconciler := &site.Reconciler{
 		Client:               mgr.GetClient(),
 		Live:                 mgr.GetAPIReader(),

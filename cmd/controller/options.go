@@ -115,8 +115,27 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 		return opts, nil
 	}
 	_, _, err := opts.webhookHostPort()
-	return opts, errors.Join(opts.checkPublicURL(), err, checkImage("postgres-image", opts.postgresImage),
+	return opts, errors.Join(opts.checkPublicURL(), opts.checkNamespaces(), err, checkImage("postgres-image", opts.postgresImage),
 		checkImage("cloudnativepg-image", opts.cloudNativePGImage), opts.exposure.check())
+}
+
+// checkNamespaces returns an error if a namespace is not valid, or serves two purposes: API servers can read all
+// Secrets of the connections namespace, and those with --serve=delivery all of the webhooks namespace.
+func (o *options) checkNamespaces() error {
+	flags := []struct{ name, value string }{
+		{"namespace", o.namespace}, {"connections-namespace", o.connectionsNamespace}, {"webhooks-namespace", o.webhooksNamespace},
+	}
+	for i, flag := range flags {
+		if faults := validation.IsDNS1123Label(flag.value); len(faults) > 0 {
+			return fmt.Errorf("--%s: %q is not the name of a namespace: %s", flag.name, flag.value, strings.Join(faults, "; "))
+		}
+		for _, other := range flags[i+1:] {
+			if flag.value == other.value {
+				return fmt.Errorf("--%s and --%s must differ: both are %q", flag.name, other.name, flag.value)
+			}
+		}
+	}
+	return nil
 }
 
 // checkNames returns an error if a name is not a DNS name.

@@ -85,10 +85,20 @@ func TestParseOptions(t *testing.T) {
 		"a Gateway's name":       {args: []string{"--public-url=https://fhir.example.org", "--gateways=public"}, err: "gateways"},
 		"an invalid port":        {args: []string{"--public-url=https://fhir.example.org", "--facade-port=0"}, err: "facade-port"},
 		"another scheme":         {args: []string{"--public-url=ftp://fhir.example.org"}, err: "--public-url"},
-		"an argument":            {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
-		"an unknown log level":   {args: []string{"--log-level=loud"}, err: "loud"},
-		"an unknown flag":        {args: []string{"--sites=3"}, err: "sites"},
-		"a flag without value":   {args: []string{"--namespace"}, err: "namespace"},
+		"no namespace":           {args: []string{"--public-url=https://fhir.example.org", "--namespace="}, err: "--namespace"},
+		"an invalid namespace":   {args: []string{"--public-url=https://fhir.example.org", "--webhooks-namespace=Hooks"}, err: "--webhooks-namespace"},
+		"connections in its namespace": {
+			args: []string{"--public-url=https://fhir.example.org", "--namespace=ops", "--connections-namespace=ops"},
+			err:  `--namespace and --connections-namespace must differ: both are "ops"`,
+		},
+		"webhooks with connections": {
+			args: []string{"--public-url=https://fhir.example.org", "--webhooks-namespace=paddock-connections"},
+			err:  "--connections-namespace and --webhooks-namespace must differ",
+		},
+		"an argument":          {args: []string{"--public-url=https://fhir.example.org", "run"}, err: `"run"`},
+		"an unknown log level": {args: []string{"--log-level=loud"}, err: "loud"},
+		"an unknown flag":      {args: []string{"--sites=3"}, err: "sites"},
+		"a flag without value": {args: []string{"--namespace"}, err: "namespace"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

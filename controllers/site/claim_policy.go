@@ -104,22 +104,20 @@ func siteIsCurrent(v claimView) (claimDecision, bool) {
 }
 
 func namespaceIsOurs(v claimView) (claimDecision, bool) {
+	var ref v1alpha1.NamespacedSiteReference
 	if v.namespaceClaim != nil {
-		ref := v.namespaceClaim.Spec.SiteRef
-		if ref.Name == v.site.Name {
-			return claimDecision{action: takeNamespace}, ref.UID != v.site.UID
-		}
-		if lives(v.holder, ref.UID) {
-			d := occupied(v.site.Namespace, fmt.Sprintf("is held by Site %q", ref.Name),
-				"Create this Site in another namespace, or delete the other Site.")
-			d.passes = v.holder.DeletionTimestamp != nil && v.holder.Spec.DeletionPolicy == v1alpha1.DeletionDelete
-			return d, true
-		}
+		ref = v.namespaceClaim.Spec.SiteRef
+	}
+	if ref.Name != v.site.Name && lives(v.holder, ref.UID) {
+		d := occupied(v.site.Namespace, fmt.Sprintf("is held by Site %q", ref.Name),
+			"Create this Site in another namespace, or delete the other Site.")
+		d.passes = v.holder.DeletionTimestamp != nil && v.holder.Spec.DeletionPolicy == v1alpha1.DeletionDelete
+		return d, true
 	}
 	if other := otherSiteClaim(v); other != nil {
 		return retained(v.site.Namespace, other), true
 	}
-	return claimDecision{action: takeNamespace}, true
+	return claimDecision{action: takeNamespace}, ref.Name != v.site.Name || ref.UID != v.site.UID
 }
 
 // siteIDIsOurs requires that the Site holds its namespace.
@@ -146,11 +144,14 @@ func lives(site *v1alpha1.Site, uid types.UID) bool {
 	return site != nil && site.UID == uid
 }
 
-// otherSiteClaim returns a SiteClaim of the namespace that the Site cannot hold, or nil.
+// otherSiteClaim returns a SiteClaim of the namespace with data that is not the Site's, or nil. A Site that
+// has a SiteClaim to adopt ignores those of its name with other siteIDs, which a namespace can have from
+// releases up to v0.1.
 func otherSiteClaim(v claimView) *v1alpha1.SiteClaim {
+	adopts := v.siteClaim != nil && v.siteClaim.Spec.SiteRef.Namespace == v.site.Namespace
 	for i := range v.siteClaims {
 		c := &v.siteClaims[i]
-		if c.Name != v.site.SiteID() || c.Spec.SiteRef.Name != v.site.Name {
+		if c.Spec.SiteRef.Name != v.site.Name || c.Name != v.site.SiteID() && !adopts {
 			return c
 		}
 	}
@@ -189,8 +190,8 @@ func taken(siteID string) claimDecision {
 func retained(namespace string, claim *v1alpha1.SiteClaim) claimDecision {
 	return occupied(namespace,
 		fmt.Sprintf("has retained data of Site %q with siteID %q", claim.Spec.SiteRef.Name, claim.Name),
-		fmt.Sprintf("Create this Site in another namespace, create Site %q again, or ask a cluster administrator "+
-			"to abandon its data by deleting SiteClaim %q.", claim.Spec.SiteRef.Name, claim.Name))
+		fmt.Sprintf("Create this Site in another namespace, create Site %q with siteID %q again, or ask a cluster administrator "+
+			"to abandon its data by deleting SiteClaim %q.", claim.Spec.SiteRef.Name, claim.Name, claim.Name))
 }
 
 func occupied(namespace, why, remedy string) claimDecision {

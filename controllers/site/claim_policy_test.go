@@ -127,6 +127,34 @@ func TestDecideClaim(t *testing.T) {
 			view:   claimView{self: oak, siteClaims: []v1alpha1.SiteClaim{*siteClaimOf("7", "clinic", "oak", "uid-before")}},
 			action: refuseSite, reason: v1alpha1.ReasonNamespaceOccupied, says: []string{`SiteClaim "7"`},
 		},
+		"namespace of an earlier namesake with data retained under another siteID": {
+			view: claimView{
+				self: oak, namespaceClaim: namespaceClaimOf("oak", "uid-before"),
+				siteClaims: []v1alpha1.SiteClaim{*siteClaimOf("7", "clinic", "oak", "uid-before")},
+			},
+			action: refuseSite, reason: v1alpha1.ReasonNamespaceOccupied, says: []string{`SiteClaim "7"`, `Site "oak" with siteID "7"`},
+		},
+		"namespace is ours, with data retained from the same name under another siteID": {
+			view: claimView{
+				self: oak, namespaceClaim: ours, holder: oak,
+				siteClaims: []v1alpha1.SiteClaim{*siteClaimOf("7", "clinic", "oak", "uid-before")},
+			},
+			action: refuseSite, reason: v1alpha1.ReasonNamespaceOccupied, says: []string{`SiteClaim "7"`},
+		},
+		"namespace with data retained from the same name under both siteIDs": {
+			view: claimView{
+				self: oak, siteClaim: siteClaimOf("1042", "clinic", "oak", "uid-before"),
+				siteClaims: []v1alpha1.SiteClaim{*siteClaimOf("1042", "clinic", "oak", "uid-before"), *siteClaimOf("7", "clinic", "oak", "uid-first")},
+			},
+			action: takeNamespace,
+		},
+		"namespace is ours, with data retained from the same name under both siteIDs": {
+			view: claimView{
+				self: oak, namespaceClaim: ours, holder: oak, siteClaim: siteClaimOf("1042", "clinic", "oak", "uid-before"),
+				siteClaims: []v1alpha1.SiteClaim{*siteClaimOf("1042", "clinic", "oak", "uid-before"), *siteClaimOf("7", "clinic", "oak", "uid-first")},
+			},
+			action: takeSiteID,
+		},
 		"namespace is ours, siteID is free": {
 			view:   claimView{self: oak, namespaceClaim: ours, holder: oak},
 			action: takeSiteID,

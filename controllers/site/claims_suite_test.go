@@ -122,6 +122,24 @@ var _ = Describe("Claims", func() {
 		expectReady(ctx, otherSiteID)
 	})
 
+	It("refuses a Site with another siteID than the retained data of its name, whether the NamespaceClaim exists or not", func(ctx SpecContext) {
+		startController(ctx)
+		namespace := newNamespace(ctx)
+		first := createSite(ctx, namespace, "oak", "kept-siteid")
+		expectReady(ctx, first)
+		deleteAndWait(ctx, first)
+
+		other := createSite(ctx, namespace, "oak", "changed-siteid")
+		expectRefused(ctx, other, v1alpha1.ReasonNamespaceOccupied)
+		deleteAndWait(ctx, other)
+		Expect(admin.Delete(ctx, get[v1alpha1.NamespaceClaim](ctx, "", namespace))).To(Succeed())
+		other = createSite(ctx, namespace, "oak", "changed-siteid")
+		expectRefused(ctx, other, v1alpha1.ReasonNamespaceOccupied)
+
+		Expect(admin.Delete(ctx, get[v1alpha1.SiteClaim](ctx, "", "kept-siteid"))).To(Succeed())
+		expectReady(ctx, other)
+	})
+
 	It("gives the namespace of a Site that was never accepted to its neighbour", func(ctx SpecContext) {
 		startController(ctx)
 		expectReady(ctx, createSite(ctx, newNamespace(ctx), "oak", "hard-to-get"))

@@ -94,6 +94,24 @@ var _ = Describe("Deletion", func() {
 		Expect(get[v1alpha1.SiteClaim](ctx, "", "kept").UID).To(Equal(claim.UID))
 	})
 
+	It("removes the NamespaceClaim with its namespace, unless a SiteClaim has data there", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "given-up-by-hand")
+		expectReady(ctx, s)
+		deleteAndWait(ctx, s)
+		Expect(admin.Delete(ctx, get[v1alpha1.SiteClaim](ctx, "", "given-up-by-hand"))).To(Succeed())
+		held := createSite(ctx, newNamespace(ctx), "oak", "held-elsewhere")
+		expectReady(ctx, held)
+		waiter := createSite(ctx, newNamespace(ctx), "elm", "held-elsewhere")
+		expectRefused(ctx, waiter, v1alpha1.ReasonSiteIDTaken)
+
+		for _, namespace := range []string{s.Namespace, waiter.Namespace} {
+			Eventually(func() error { return admin.Delete(ctx, namespaceOf(namespace)) }).WithContext(ctx).Should(Succeed(), "the label of retained data goes with the SiteClaim")
+			expectGone(ctx, &v1alpha1.NamespaceClaim{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+		}
+		Expect(get[v1alpha1.NamespaceClaim](ctx, "", held.Namespace).HeldBy(held)).To(BeTrue())
+	})
+
 	It("follows a changed deletionPolicy", func(ctx SpecContext) {
 		startController(ctx)
 		s := createSite(ctx, newNamespace(ctx), "oak", "undecided")

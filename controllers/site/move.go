@@ -365,20 +365,21 @@ func (r *MoveReconciler) copyWhileServing(ctx context.Context, s *moveScope) err
 		}
 	}
 	switch c := s.copied(); {
-	case c == nil:
-	case c.Failed != "":
+	case c != nil && c.Failed != "":
 		advice := "Remove the cause, or set spec.decision to RollBack."
 		if s.status.Direction == v1alpha1.MoveBack {
 			advice = "Remove the cause." // the decision is RollBack
 		}
 		s.stall(v1alpha1.ReasonCopyFailed, "The data cannot be copied: "+c.Failed+". "+advice)
-	case c.Done:
+		return nil
+	case c != nil && c.Done:
 		if there, err := r.webhooksThere(ctx, s); err != nil || !there {
 			return err
 		}
 		s.status.Phase = v1alpha1.MoveDraining
+		return nil
 	}
-	return nil
+	return r.awaitReport(ctx, s)
 }
 
 // drain waits as long as the attempts of deliveries in progress can take, and then begins the pause of

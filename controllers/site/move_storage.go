@@ -100,6 +100,22 @@ func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Du
 	})
 }
 
+// awaitReport connects to the databases of the move while it waits for the API servers to end their work, for
+// which they need both. If there is no connection, it sets s.waiting and returns an error.
+func (r *MoveReconciler) awaitReport(ctx context.Context, s *moveScope) error {
+	s.requeueAfter = moveWait
+	names := []string{v1alpha1.MoveToName(s.move.Namespace)}
+	if s.status.From.Type == v1alpha1.StoragePostgres {
+		names = append(names, v1alpha1.MoveFromName(s.move.Namespace))
+	}
+	for _, name := range names {
+		if err := r.withDatabase(ctx, s, name, func(context.Context, *pgx.Conn) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // withDatabase calls do with a connection to the database in a Secret of the move. The context of do ends
 // after DatabaseTimeout. If there is no connection, withDatabase sets s.waiting and returns an error.
 func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name string, do func(context.Context, *pgx.Conn) error) error {
@@ -113,17 +129,30 @@ func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name st
 		conn, bad = r.connect(ctx, connection)
 	}
 	if bad != nil {
-		which := "new"
+		which, storage, serves := "new", s.to(), s.switched()
 		if name == v1alpha1.MoveFromName(s.move.Namespace) {
-			which = "former"
+			which, storage, serves = "former", s.status.From, !serves
 		}
-		s.waiting = &verdict{metav1.ConditionFalse, bad.reason, "The " + which + " database: " + bad.message}
+		message := "The " + which + " database: " + bad.message
+		if there && !isProvisioned(storage) {
+			message += " The move waits until it can be used. " + ifLost(serves)
+		}
+		s.waiting = &verdict{metav1.ConditionFalse, bad.reason, message}
 		return fmt.Errorf("connect to the database in Secret %s: %s", name, bad.message) //nolint:err113 // only logged
 	}
 	defer closeConnection(ctx, conn)
 	working, cancel := context.WithTimeout(ctx, r.DatabaseTimeout)
 	defer cancel()
 	return do(working, conn)
+}
+
+// ifLost returns what to do if a database of a move no longer exists. serves reports whether it serves the
+// Site.
+func ifLost(serves bool) string {
+	if serves {
+		return "If it no longer exists, restore it from a backup."
+	}
+	return "If it no longer exists, create an empty database of the same name at the same host and port."
 }
 
 // namedConnection returns the connection in a Secret of the connections namespace, if it is for the

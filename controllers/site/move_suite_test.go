@@ -216,6 +216,47 @@ var _ = Describe("A move", func() {
 		executeAt(ctx, address.String(), "DO $$ BEGIN ASSERT (SELECT count(*) FROM sites) = 0; END $$")
 	})
 
+	It("names a database that it cannot reach while it is copied, and what to do", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-nowhere")
+		expectReady(ctx, s)
+		target, err := url.Parse(startExternal(ctx, s.Namespace, "target"))
+		Expect(err).NotTo(HaveOccurred())
+		m := createMove(ctx, s, "nowhere", externalStorage("target"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		target.User, target.Path = url.User("postgres"), "/postgres"
+		executeAt(ctx, target.String(), "ALTER DATABASE target RENAME TO gone")
+		moveReady(ctx, m).Should(Equal("False DatabaseUnreachable: The new database: The database cannot be used: the database does not exist (SQLSTATE 3D000). " +
+			"The move waits until it can be used. If it no longer exists, create an empty database of the same name at the same host and port."))
+		executeAt(ctx, target.String(), "ALTER DATABASE gone RENAME TO target")
+		moveReady(ctx, m).Should(HavePrefix("False Moving: The data is being copied."))
+	})
+
+	It("keeps the former data if the new database was created again after the switch", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-and-lost")
+		expectReady(ctx, s)
+		key := reload(ctx, s).Status.SiteKey
+		createRecord(ctx, s.Namespace, key, "patient.1")
+		target := startExternal(ctx, s.Namespace, "target")
+		m := createMove(ctx, s, "lost", externalStorage("target"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+		executeAt(ctx, target, "INSERT INTO sites (key, hash_key) VALUES ('"+key+"', 'first')")
+		switchTo(ctx, m)
+		copied(ctx, m, v1alpha1.MoveSwitched)
+		Eventually(func() string { return get[v1alpha1.SiteMove](ctx, m.Namespace, m.Name).Status.DataID }).WithContext(ctx).ShouldNot(BeEmpty())
+
+		executeAt(ctx, target, "UPDATE sites SET hash_key = 'second'") // as of a database that was created again
+		decideMove(ctx, m, v1alpha1.MoveRollBack)
+		moveReady(ctx, m).Should(HavePrefix("False ForeignRecords: The new database does not have the data that was moved to it"))
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveSwitched))
+		Expect(countRecords(ctx, s.Namespace, key)).To(Equal(6))
+
+		By("continuing when it is restored")
+		executeAt(ctx, target, "UPDATE sites SET hash_key = 'first'")
+		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
+	})
+
 	It("gives a provisioned database no password of the database that it leaves", func(ctx SpecContext) {
 		startController(ctx)
 		s := newSite(newNamespace(ctx), "oak", "moved-secretly", v1alpha1.DeletionRetain)

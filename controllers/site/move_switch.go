@@ -123,10 +123,15 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 			return err
 		}
 	}
+	if s.status.DataID == "" || s.move.Spec.Decision != "" {
+		if same, err := r.checkDataID(ctx, s); err != nil || !same {
+			return err
+		}
+	}
 	switch s.move.Spec.Decision {
 	case v1alpha1.MoveConfirm:
 		if c := s.copied(); c == nil || !c.Done {
-			return nil // the audit log is still being copied
+			return r.awaitReport(ctx, s) // the audit log is still being copied
 		}
 		wait, err := r.eraseFormer(ctx, s)
 		if err != nil || wait > 0 {
@@ -147,6 +152,27 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 	return nil
 }
 
+// checkDataID reports whether the new database still has the data that was moved to it. If not, it stalls the
+// move, because the former storage may have the only copy. After the switch, it sets status.dataID.
+func (r *MoveReconciler) checkDataID(ctx context.Context, s *moveScope) (same bool, err error) {
+	var id string
+	err = r.withDatabase(ctx, s, v1alpha1.MoveToName(s.move.Namespace), func(ctx context.Context, conn *pgx.Conn) (err error) {
+		id, err = schema.DataID(ctx, conn, s.status.SiteKey)
+		return err
+	})
+	switch {
+	case err != nil:
+		return false, err
+	case s.status.DataID == "":
+		s.status.DataID = id
+	case s.status.DataID != id:
+		s.stall(v1alpha1.ReasonForeignRecords, "The new database does not have the data that was moved to it: it is empty, or was created again. "+
+			"Restore the database from a backup. The data in the former storage is kept.")
+		return false, nil
+	}
+	return true, nil
+}
+
 // rollBack unlocks the former storage, which serves the Site, and deletes the copy in the new database.
 // After a return, it first waits until the logs written since the switch are copied back.
 func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
@@ -163,7 +189,7 @@ func (r *MoveReconciler) rollBack(ctx context.Context, s *moveScope) error {
 	}
 	if c := s.copied(); s.status.Direction == v1alpha1.MoveBack && (c == nil || !c.Done) {
 		s.waiting = &verdict{reason: v1alpha1.ReasonMoving, message: "The audit log and the log of deliveries since the switch are being copied back. The Site serves reads and writes."}
-		return nil
+		return r.awaitReport(ctx, s)
 	}
 	if err := r.dropChanges(ctx, s); err != nil {
 		return err

@@ -55,6 +55,26 @@ func (r *Reconciler) markNamespace(ctx context.Context, name string, s *scope) e
 	return nil
 }
 
+// releaseNamespace deletes the NamespaceClaim of a namespace that no longer exists, unless a SiteClaim has
+// data there.
+func (r *Reconciler) releaseNamespace(ctx context.Context, name string) error {
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	for _, from := range []client.Reader{r.Client, r.Live} { // the cache may be stale
+		if there, err := findInto(ctx, from, client.ObjectKey{Name: name}, namespace); there || err != nil {
+			return err
+		}
+	}
+	claim, err := find[v1alpha1.NamespaceClaim](ctx, r.Live, client.ObjectKey{Name: name})
+	if claim == nil || err != nil {
+		return err
+	}
+	if retain, err := r.retains(ctx, r.Live, name); retain || err != nil {
+		return err
+	}
+	return r.deleteAsRead(ctx, claim)
+}
+
 // retains reports whether a namespace has data that is retained when its Site is deleted.
 func (r *Reconciler) retains(ctx context.Context, from client.Reader, namespace string) (bool, error) {
 	claims := &v1alpha1.SiteClaimList{}

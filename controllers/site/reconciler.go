@@ -111,6 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.withdrawConnection(ctx, req.NamespacedName), // connection.go
 			r.withdrawExposure(ctx, req.NamespacedName),   // expose.go
 			r.markNamespace(ctx, req.Namespace, nil),      // namespace.go
+			r.releaseNamespace(ctx, req.Namespace),        // namespace.go
 		)
 	case err != nil:
 		return ctrl.Result{}, err

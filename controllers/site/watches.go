@@ -176,9 +176,21 @@ func (r *Reconciler) sitesOfSiteClaim(ctx context.Context, obj client.Object) []
 	return requests
 }
 
-// sitesOfNamespace returns the Sites of a namespace, given the Namespace or its NamespaceClaim.
+// sitesOfNamespace returns the Sites of a namespace, given the Namespace or its NamespaceClaim. If there are
+// none, it returns the deleted Site that the NamespaceClaim names, because the claim depends on the namespace.
 func (r *Reconciler) sitesOfNamespace(ctx context.Context, obj client.Object) []reconcile.Request {
-	return r.sites(ctx, client.InNamespace(obj.GetName()))
+	requests := r.sites(ctx, client.InNamespace(obj.GetName()))
+	if len(requests) > 0 {
+		return requests
+	}
+	claim, err := find[v1alpha1.NamespaceClaim](ctx, r.Client, client.ObjectKey{Name: obj.GetName()})
+	if err != nil {
+		logf.FromContext(ctx).Error(err, "cannot read the NamespaceClaim of a namespace that has changed", "namespace", obj.GetName())
+	}
+	if claim == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: claim.Name, Name: claim.Spec.SiteRef.Name}}}
 }
 
 func (r *Reconciler) sites(ctx context.Context, which client.ListOption) []reconcile.Request {

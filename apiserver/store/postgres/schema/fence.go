@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // FencedState is the SQLSTATE with which writes to a fenced site (Fence) fail. No other error has a
@@ -82,6 +83,26 @@ func hasFence(ctx context.Context, conn *pgx.Conn, site int32) (fenced bool, err
 func HasSite(ctx context.Context, conn *pgx.Conn, key string) (bool, error) {
 	_, there, err := numberOf(ctx, conn, key)
 	return there, err
+}
+
+// querier is a connection or a pool of connections.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// DataID returns a digest that identifies the data of the site with a site key in this database, or "" if the
+// database has no such site, or no tables. A backup that is restored has the same digest. A database that was
+// created again has another one.
+func DataID(ctx context.Context, db querier, key string) (id string, err error) {
+	err = db.QueryRow(ctx, `SELECT encode(sha256(hash_key), 'hex') FROM sites WHERE key = $1`, key).Scan(&id)
+	var answer *pgconn.PgError
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), errors.As(err, &answer) && answer.Code == "42P01": // undefined_table
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read the ID of the data of site %s: %w", key, err)
+	}
+	return id, nil
 }
 
 func fenceName(site int32) string { return fmt.Sprintf("paddock_fence_%d", site) }

@@ -287,8 +287,10 @@ var _ = Describe("A move", func() {
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveCopying))
 		connection := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.MoveFromName(s.Namespace))
 		Expect(admin.Delete(ctx, connection)).To(Succeed())
-		decideMove(ctx, m, v1alpha1.MoveRollBack)
-		moveReady(ctx, m).Should(Equal("False SecretNotFound: The former database: Secret " + connection.Name + " in namespace " + connectionsNamespace + ", which has its connection, is missing. Restore the Secret."))
+		missing := Equal("False SecretNotFound: The former database: Secret " + connection.Name + " in namespace " + connectionsNamespace + ", which has its connection, is missing. Restore the Secret.")
+		moveReady(ctx, m).Should(missing)
+		decideMove(ctx, m, v1alpha1.MoveRollBack) // the controller's cache no longer has the Secret
+		moveReady(ctx, m).Should(missing)
 		connection.ResourceVersion, connection.UID = "", ""
 		Expect(admin.Create(ctx, connection)).To(Succeed())
 		movePhase(ctx, m).Should(Equal(v1alpha1.MoveRolledBack))

@@ -137,13 +137,16 @@ type Authorizer interface {
 	Authorize(ctx context.Context, caller Caller, site Tenant, action Action) error
 }
 
-// BearerToken returns the token in the value of an Authorization header (RFC 6750 §2.1).
-// Errors: *TokenError.
-func BearerToken(header string) (string, error) {
-	if header == "" {
+// BearerToken returns the token in the values of the Authorization header (RFC 6750 §2.1). Several values are
+// refused, because a proxy may have checked another one than the first. Errors: *TokenError.
+func BearerToken(values []string) (string, error) {
+	switch {
+	case len(values) == 0 || len(values) == 1 && values[0] == "":
 		return "", &TokenError{Description: "the request has no bearer token; send it as Authorization: Bearer <token>"}
+	case len(values) > 1:
+		return "", &TokenError{Code: "invalid_request", Description: "the request has several Authorization headers; send one"}
 	}
-	scheme, token, _ := strings.Cut(header, " ")
+	scheme, token, _ := strings.Cut(values[0], " ")
 	token = strings.TrimLeft(token, " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" || strings.Contains(token, " ") || strings.Contains(token, "\t") {
 		return "", &TokenError{Code: "invalid_request", Description: "the Authorization header must have the form: Bearer <token>"}

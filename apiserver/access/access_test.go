@@ -17,7 +17,7 @@ func TestBearerToken(t *testing.T) {
 		"Bearerabc":     {code: "invalid_request"},
 		"\tBearer abc ": {code: "invalid_request"},
 	} {
-		token, err := BearerToken(header)
+		token, err := BearerToken([]string{header})
 		if want.token != "" {
 			if err != nil || token != want.token {
 				t.Errorf("%q: got %q, %v", header, token, err)
@@ -27,6 +27,19 @@ func TestBearerToken(t *testing.T) {
 		var refused *TokenError
 		if !errors.As(err, &refused) || refused.Code != want.code {
 			t.Errorf("%q: got %v, want a TokenError with code %q", header, err, want.code)
+		}
+	}
+}
+
+func TestSeveralTokens(t *testing.T) {
+	for code, headers := range map[string][]string{
+		"":                nil,
+		"invalid_request": {"Bearer abc", "Bearer def"},
+	} {
+		token, err := BearerToken(headers)
+		var refused *TokenError
+		if token != "" || !errors.As(err, &refused) || refused.Code != code {
+			t.Errorf("%q: got %q, %v, want a TokenError with code %q", headers, token, err, code)
 		}
 	}
 }

@@ -161,6 +161,8 @@ func (t *twins) fill(ctx context.Context) {
 	write(t.with, "Patient", "patients", "linked", hidden, labelR)
 	write(t.with, "Organization", "organizations", "referring", hidden, labelR+`,"partOf":{"reference":"Organization/referred"}`)
 	write(t.with, "Device", "devices", "linked", hidden, labelNone+`,"patient":{"reference":"Patient/hidden-r"}`)
+	absolute := paddock.PublicURL() + "/site/" + t.with + "/fhir/Patient/hidden-r"
+	write(t.with, "Device", "devices", "distant", hidden, labelNone+`,"patient":{"reference":"`+absolute+`"}`)
 	write(t.with, "DeviceMetric", "devicemetrics", "linked", hidden, labelNone+`,"source":{"reference":"Device/linked"}`)
 	for _, name := range []string{"hidden-r"} {
 		record := decoded(t.ask(ctx, chief, t.with, question{method: http.MethodGet, path: "/patients/" + name}).body)

@@ -83,7 +83,7 @@ func (a *admission) identify(r *http.Request, siteID string) (sites.ServedSite, 
 	} else {
 		recorder.At(audit.Sink{ID: siteID})
 	}
-	token, err := access.BearerToken(r.Header.Get("Authorization"))
+	token, err := access.BearerToken(r.Header.Values("Authorization"))
 	if err != nil {
 		return sites.ServedSite{}, access.Caller{}, err
 	}

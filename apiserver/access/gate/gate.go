@@ -127,7 +127,8 @@ func (s *Store) Digest(recordTypes []string) (string, error) {
 	return string(digest), nil
 }
 
-// Search implements store.Store. Errors: those of the store, those of Options.View and
+// Search implements store.Store. If the query has no Bases, Search sets them, because the visibility of
+// records with absolute links depends on them. Errors: those of the store, those of Options.View and
 // Options.Restrict, ErrNoAccess.
 func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, error) {
 	if query.Access == nil {
@@ -155,6 +156,9 @@ func (s *Store) Search(ctx context.Context, query store.Query) (store.Page, erro
 		}
 	}
 	query.Access = restricted
+	if query.Bases == nil {
+		query.Bases = s.options.Bases
+	}
 	return s.behind.Search(ctx, query)
 }
 

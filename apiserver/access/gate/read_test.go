@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/paddock-health/paddock/apiserver/access/gate/gatetest"
+	"github.com/paddock-health/paddock/apiserver/access/privacy"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -40,4 +42,30 @@ func TestHiddenReadsConcurrently(t *testing.T) {
 			t.Errorf("1000 reads of a millisecond took %v", took)
 		}
 	})
+}
+
+// searched is a store that keeps the query of the last search.
+type searched struct {
+	store.Store
+	query store.Query
+}
+
+func (s *searched) Search(_ context.Context, query store.Query) (store.Page, error) {
+	s.query = query
+	return store.Page{}, nil
+}
+
+// TestSearchKnowsTheSite follows absolute links to records of the site, also if the query has no bases.
+func TestSearchKnowsTheSite(t *testing.T) {
+	const base = "https://h/site/demo/fhir"
+	view := &privacy.View{
+		Rules:  &privacy.Rules{},
+		Rights: func(string) (privacy.Rights, error) { return privacy.Rights{}, nil },
+		Reads:  gatetest.Reads,
+	}
+	behind := &searched{}
+	query := store.Query{Types: []string{"Device"}, Access: store.Access{"Device": store.All{}}}
+	if _, err := gatetest.Open(behind, view, base).Search(t.Context(), query); err != nil || !slices.Equal(behind.query.Bases, []string{base}) {
+		t.Errorf("the store searches with the bases %q, error %v, want %q", behind.query.Bases, err, base)
+	}
 }

@@ -2,10 +2,14 @@ package kubernetes
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -42,9 +46,14 @@ func (e *Events) Run(ctx context.Context) error {
 	return nil
 }
 
-// BrokenGlass records that a caller bypassed the privacy rules of a Site. It does not block.
+// BrokenGlass records that a caller bypassed the privacy rules of a Site. It does not block. Requests of one
+// caller for the same reason can be one Event, with a count.
 func (e *Events) BrokenGlass(site access.Tenant, caller access.Caller, action access.Action, reason string) {
 	regarding := &corev1.ObjectReference{APIVersion: siteGroupVersion, Kind: "Site", Namespace: site.Namespace, Name: site.Name}
-	e.recorder.Eventf(regarding, nil, corev1.EventTypeWarning, "BrokenGlass", "BreakGlass",
-		"%s bypassed the privacy rules for %s: %s", caller.Name, action.Resource, reason)
+	note := fmt.Sprintf("%s bypassed the privacy rules for %s: %s", caller.Name, action.Resource, reason)
+	// The broadcaster does not compare notes: it counts an Event that differs from an earlier one in nothing
+	// else as a repetition of it. The digest makes Events with other notes differ.
+	digest := sha256.Sum256([]byte(note))
+	related := &corev1.ObjectReference{Kind: rbacv1.UserKind, Name: caller.Name, UID: types.UID(hex.EncodeToString(digest[:]))}
+	e.recorder.Eventf(regarding, related, corev1.EventTypeWarning, "BrokenGlass", "BreakGlass", "%s", note)
 }

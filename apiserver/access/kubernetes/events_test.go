@@ -1,0 +1,38 @@
+package kubernetes
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/paddock-health/paddock/apiserver/access"
+)
+
+var _ = Describe("Events", func() {
+	It("show each caller that breaks the glass, with each reason", func(ctx SpecContext) {
+		events, err := NewEvents(control.Config())
+		Expect(err).NotTo(HaveOccurred())
+		go func() { _ = events.Run(ctx) }()
+		notes := func(g Gomega) []string {
+			list, err := clients.EventsV1().Events("clinic").List(ctx, metav1.ListOptions{FieldSelector: "reason=BrokenGlass"})
+			g.Expect(err).NotTo(HaveOccurred())
+			var notes []string
+			for _, event := range list.Items {
+				notes = append(notes, event.Note)
+			}
+			return notes
+		}
+		patients := access.Action{Verb: "breakglass", Group: group, Resource: "patients"}
+		Eventually(func(g Gomega) { // Run starts to receive events at some later time
+			events.BrokenGlass(site, access.Caller{Name: "anna"}, patients, "bleeding")
+			g.Expect(notes(g)).NotTo(BeEmpty())
+		}).Should(Succeed())
+		events.BrokenGlass(site, access.Caller{Name: "anna"}, patients, "bitten")
+		events.BrokenGlass(site, access.Caller{Name: "ben"}, patients, "bleeding")
+		Eventually(notes).Should(ConsistOf(
+			"anna bypassed the privacy rules for patients: bleeding",
+			"anna bypassed the privacy rules for patients: bitten",
+			"ben bypassed the privacy rules for patients: bleeding",
+		))
+	})
+})

@@ -32,7 +32,8 @@ const (
 var errUnadmitted = errors.New("records that privacy rules restrict need an authenticated caller")
 
 // reasonIn returns the reason in the values of the break-glass header. It is empty if there are
-// none. Errors: *access.HeaderError.
+// none. Bytes that are not UTF-8 become U+FFFD, because another encoding must not cost time in an emergency.
+// Errors: *access.HeaderError.
 func reasonIn(values []string) (string, error) {
 	switch {
 	case len(values) == 0:
@@ -40,7 +41,7 @@ func reasonIn(values []string) (string, error) {
 	case len(values) > 1:
 		return "", &access.HeaderError{Name: access.BreakGlassHeader, Problem: "the header is given more than once; send it once"}
 	}
-	reason := strings.TrimSpace(values[0])
+	reason := strings.ToValidUTF8(strings.TrimSpace(values[0]), "\uFFFD")
 	switch {
 	case reason == "":
 		return "", &access.HeaderError{Name: access.BreakGlassHeader, Problem: "the reason is empty; state why access to the record is needed"}

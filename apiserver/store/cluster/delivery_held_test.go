@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -171,6 +172,35 @@ func TestErasedWhileHeld(t *testing.T) {
 	close(hang)
 	mustWrite(t, site, to(rex(3), "e3", "Patient/rex", "a"))
 	until(t, "left", []string{"e3 to a: Failed"}, left)
+}
+
+// TestErasedWhileRelayed shows that no WebhookDelivery is left of an event that is erased from its Record
+// before a new process has created the WebhookDelivery.
+func TestErasedWhileRelayed(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	mustWrite(t, site, to(rex(1), "e1", "Patient/rex", "a"))
+	begun, hang := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	config := control.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/namespaces/"+namespace+"/webhookdeliveries") {
+				once.Do(func() {
+					close(begun)
+					<-hang
+				})
+			}
+			return next.RoundTrip(r)
+		}}
+	})
+	r := &receivers{answer: func(string, store.AcceptedEvent, int) delivery.Outcome { return failed(delivery.Failed, time.Time{}) }}
+	deliverTo(t, config, namespace, map[string]*receivers{namespace: r})
+	<-begun
+	mustWrite(t, site, store.Op{Kind: store.Purge, Erase: true, Key: rex(0).Key})
+	close(hang)
+	mustWrite(t, site, to(rex(2), "e2", "Patient/rex", "a"))
+	until(t, "left", []string{"e2 to a: Failed"}, func() []string { return objectsLeft(t, namespace) })
 }
 
 // TestErasedWhileWaiting shows that an event is not sent after its erasure, if its delivery waits for an

@@ -278,8 +278,8 @@ func (x *index) drop(old *indexedRecord) usage {
 	}
 	delete(x.names, old.obj.Name)
 	delete(x.withEvents, old.obj.Name)
-	if old.searchable() {
-		x.types[old.obj.Spec.Type].remove(old)
+	if t := x.types[old.obj.Spec.Type]; t != nil && old.searchable() {
+		t.remove(old)
 	}
 	x.used = x.used.minus(old.used)
 	return usage{}.minus(old.used)

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -48,6 +49,10 @@ func TestEmptyIndexIsReleased(t *testing.T) {
 			Spec:       recordsv1.RecordSpec{Type: record.recordType, ID: record.uid, Body: "{}"},
 		})
 	}
+	maps := func() [3]uintptr {
+		return [3]uintptr{reflect.ValueOf(x.names).Pointer(), reflect.ValueOf(x.withEvents).Pointer(), reflect.ValueOf(x.removed).Pointer()}
+	}
+	before := maps()
 	removed := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, step := range []struct {
 		uid   string
@@ -59,8 +64,13 @@ func TestEmptyIndexIsReleased(t *testing.T) {
 		}
 	}
 	x.forgetRemoved(removed.Add(time.Second), 11)
-	if len(x.names)+len(x.withEvents)+len(x.removed) > 0 || x.usage() != (usage{}) {
-		t.Errorf("left: %d names, %d removals, usage %+v", len(x.names), len(x.removed), x.usage())
+	for i, after := range maps() {
+		if after == before[i] {
+			t.Errorf("map %d is still the one that had the records", i)
+		}
+	}
+	if x.usage() != (usage{}) {
+		t.Errorf("usage %+v", x.usage())
 	}
 }
 

@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -119,9 +118,17 @@ func (r *Runner) running(namespace string) []*queue {
 func (q *queue) arrive(record *recordsv1.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.arrived[record.Name] = record
+	q.keepLatest(record)
 	q.expected = true
 	signal(q.wakeSync)
+}
+
+// keepLatest keeps a state of a Record for the next pass of syncLoop, unless a later one has arrived. The
+// caller holds mu.
+func (q *queue) keepLatest(record *recordsv1.Record) {
+	if known := q.arrived[record.Name]; known == nil || !newer(known.ResourceVersion, record.ResourceVersion) {
+		q.arrived[record.Name] = record
+	}
 }
 
 // replace passes the Records with events of a list to syncLoop, all at once: a list is not in the order of
@@ -140,7 +147,9 @@ func (q *queue) replace(there map[string]*recordsv1.Record, resourceVersion stri
 		}
 	}
 	if len(there) > 0 {
-		maps.Copy(q.arrived, there)
+		for _, record := range there {
+			q.keepLatest(record)
+		}
 		q.expected = true
 		signal(q.wakeSync)
 	}
@@ -155,6 +164,7 @@ func (q *queue) noteEmpty(name, resourceVersion string) {
 
 // noteEmptyLocked is noteEmpty for callers that hold mu.
 func (q *queue) noteEmptyLocked(name, resourceVersion string) {
+	q.emptied[name] = resourceVersion
 	if record := q.arrived[name]; record != nil && newer(resourceVersion, record.ResourceVersion) {
 		delete(q.arrived, name)
 	}

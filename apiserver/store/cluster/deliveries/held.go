@@ -130,7 +130,7 @@ func (q *queue) removeHeldEvents(ctx context.Context, h *heldRecord) {
 		record, last := h.record, h.last
 		q.mu.Unlock()
 		q.removals <- struct{}{}
-		err := q.removeEvents(ctx, record, last)
+		_, err := q.removeEvents(ctx, record, last)
 		<-q.removals
 		switch {
 		case err == nil && q.noteRemoved(record.Name, h, last), ctx.Err() != nil:

@@ -57,7 +57,12 @@ type heldLease struct {
 	overdueAt atomic.Pointer[time.Time]
 }
 
-func (h *heldLease) isOverdue() bool { return !time.Now().Before(*h.overdueAt.Load()) }
+// isOverdue compares the wall clock as well, because the monotonic clock stands still while the machine is
+// suspended.
+func (h *heldLease) isOverdue() bool {
+	now, at := time.Now(), *h.overdueAt.Load()
+	return !now.Before(at) || !now.Round(0).Before(at.Round(0))
+}
 
 // sighting is a state of a Lease, and when this replica first saw it.
 type sighting struct {

@@ -46,6 +46,9 @@ type queue struct {
 	// closed are the keys of the sites that were not open in the last pass of syncLoop, so that Records of
 	// theirs are in arrived. Their deliveries wait, because they may be later than the events of these Records.
 	closed map[string]bool
+	// emptied has the resourceVersions at which the watch has reported, since the present pass of syncLoop
+	// began, that Records have no events, by name of the Record.
+	emptied map[string]string
 	// listing reports whether a list is being read. Its later pages are as old as its first one.
 	listing bool
 	// entries are the pending deliveries by name. order has the same entries by sequence.
@@ -116,7 +119,7 @@ type entry struct {
 func newQueue(r *Runner, namespace string, lease *heldLease) *queue {
 	return &queue{
 		Runner: r, namespace: namespace, lease: lease, wakeSync: make(chan struct{}, 1), wakeDispatch: make(chan struct{}, 1),
-		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), heldRecords: map[string]*heldRecord{}, caughtUp: map[string]bool{}, closed: map[string]bool{},
+		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), heldRecords: map[string]*heldRecord{}, caughtUp: map[string]bool{}, closed: map[string]bool{}, emptied: map[string]string{},
 		// The replica that had this shard before may have relayed a part of the events. The rest must
 		// be relayed before any delivery is sent.
 		expected: true, mustList: true, arrived: map[string]*recordsv1.Record{}, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},

@@ -34,6 +34,7 @@ func (q *queue) relay(ctx context.Context) error {
 	q.mu.Lock()
 	mustList, arrived := q.mustList, q.arrived
 	q.mustList, q.listing, q.arrived = false, mustList, map[string]*recordsv1.Record{}
+	clear(q.emptied)
 	q.mu.Unlock()
 	open := map[string]bool{}
 	var err error
@@ -99,12 +100,12 @@ func (q *queue) relayEach(ctx context.Context, records []*recordsv1.Record, open
 		q.mu.Lock()
 		q.keys[key] = true
 		q.mu.Unlock()
-		take := q.relayRecord
+		process := q.relayRecord
 		if q.caughtUp[key] {
-			take = q.hold
+			process = q.hold
 		}
 		group.Go(func() error {
-			made, err := take(ctx, record)
+			made, err := process(ctx, record)
 			mu.Lock()
 			defer mu.Unlock()
 			q.relayed = append(q.relayed, made...)
@@ -114,12 +115,12 @@ func (q *queue) relayEach(ctx context.Context, records []*recordsv1.Record, open
 	return group.Wait()
 }
 
-// putBack keeps a Record for the next pass, unless a later state of it has arrived.
+// putBack keeps a Record for the next pass, unless it has been without events since.
 func (q *queue) putBack(record *recordsv1.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.arrived[record.Name] == nil {
-		q.arrived[record.Name] = record
+	if emptied := q.emptied[record.Name]; emptied == "" || newer(record.ResourceVersion, emptied) {
+		q.keepLatest(record)
 	}
 }
 
@@ -128,6 +129,7 @@ func (q *queue) putBack(record *recordsv1.Record) {
 // leaves all events in the Record.
 func (q *queue) relayRecord(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
 	var last int64
+	var created []*entry
 	for i := range record.Spec.Events {
 		event, err := Accept(&record.Spec.Events[i], record.ResourceVersion)
 		if err != nil {
@@ -135,12 +137,15 @@ func (q *queue) relayRecord(ctx context.Context, record *recordsv1.Record) (made
 			return made, nil
 		}
 		for _, webhook := range event.Targets {
-			e, err := q.createDelivery(ctx, hookID{record.Spec.SiteKey, webhook}, event)
+			e, isNew, err := q.createDelivery(ctx, hookID{record.Spec.SiteKey, webhook}, event)
 			if err != nil {
 				return made, err
 			}
 			if e != nil {
 				made = append(made, e)
+			}
+			if isNew {
+				created = append(created, e)
 			}
 		}
 		last = event.Sequence
@@ -149,40 +154,68 @@ func (q *queue) relayRecord(ctx context.Context, record *recordsv1.Record) (made
 	h := &heldRecord{record: record, last: last, removing: true}
 	q.heldRecords[record.Name] = h
 	q.mu.Unlock()
-	if err := q.removeEvents(ctx, record, last); err != nil {
+	from, err := q.removeEvents(ctx, record, last)
+	if err != nil {
 		return made, err
 	}
 	q.noteRemoved(record.Name, h, last)
+	if from == record {
+		return made, nil
+	}
+	return q.dropErased(ctx, made, created, from)
+}
+
+// dropErased deletes the WebhookDeliveries of created whose events were no longer in the Record when events
+// were removed from it: they were erased, or an earlier replica has relayed them. record is the Record at that
+// time, or nil if it was deleted. dropErased returns the rest of made.
+func (q *queue) dropErased(ctx context.Context, made, created []*entry, record *recordsv1.Record) ([]*entry, error) {
+	there := map[string]bool{}
+	if record != nil {
+		for i := range record.Spec.Events {
+			there[record.Spec.Events[i].ID] = true
+		}
+	}
+	for _, e := range created {
+		if there[e.object.Spec.Event] {
+			continue
+		}
+		if err := q.client.Delete(ctx, objects.Delivery, q.namespace, e.name, nil); err != nil {
+			return made, objects.StoreError("remove delivery "+e.name, err)
+		}
+		made = slices.DeleteFunc(made, func(other *entry) bool { return other == e })
+	}
 	return made, nil
 }
 
-// createDelivery creates the WebhookDelivery of an event for a webhook, and returns its entry. It returns nil
-// if the delivery is in entries already, has succeeded or is a dead letter.
-func (q *queue) createDelivery(ctx context.Context, id hookID, event store.AcceptedEvent) (*entry, error) {
+// createDelivery creates the WebhookDelivery of an event for a webhook, and returns its entry. created is false
+// if the WebhookDelivery existed. createDelivery returns no entry if the delivery is in entries already, has
+// succeeded or is a dead letter.
+func (q *queue) createDelivery(ctx context.Context, id hookID, event store.AcceptedEvent) (e *entry, created bool, err error) {
 	h, err := q.hook(ctx, id)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	name := delivery.DeliveryID(event.ID, id.webhook)
 	q.mu.Lock()
 	known := q.entries[name] != nil || h.ring.find(name) != nil
 	q.mu.Unlock()
 	if known {
-		return nil, nil
+		return nil, false, nil
 	}
 	obj, err := newObject(q.namespace, newSpec(id.key, id.webhook, event, q.options.Clock.Now()))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	meta, err := q.client.Create(ctx, objects.Delivery, q.namespace, obj)
 	if apierrors.IsAlreadyExists(err) {
-		return q.find(ctx, h, name)
+		e, err := q.find(ctx, h, name)
+		return e, false, err
 	}
 	if err != nil {
-		return nil, objects.StoreError("create delivery "+name, err)
+		return nil, false, objects.StoreError("create delivery "+name, err)
 	}
 	obj.ObjectMeta = meta
-	return newEntry(h, obj), nil
+	return newEntry(h, obj), true, nil
 }
 
 func newEntry(h *hook, obj *recordsv1.WebhookDelivery) *entry {
@@ -212,8 +245,9 @@ func (q *queue) find(ctx context.Context, h *hook, name string) (*entry, error) 
 var errContended = fmt.Errorf("the record changed during each of %d attempts", maxConflicts)
 
 // removeEvents removes the events up to a sequence from a Record. It deletes the Record of a purged
-// record that has no events left.
-func (q *queue) removeEvents(ctx context.Context, record *recordsv1.Record, last int64) error {
+// record that has no events left. It returns the state of the Record before the removal, which is record unless
+// the Record has changed since, or nil if the Record does not exist.
+func (q *queue) removeEvents(ctx context.Context, record *recordsv1.Record, last int64) (before *recordsv1.Record, err error) {
 	for range maxConflicts {
 		left := slices.DeleteFunc(Carry(record.Spec.Events, record.ResourceVersion), func(e recordsv1.PendingEvent) bool {
 			sequence, err := sequence(e.ResourceVersion, e.Position)
@@ -221,21 +255,24 @@ func (q *queue) removeEvents(ctx context.Context, record *recordsv1.Record, last
 		})
 		err := q.write(ctx, record, left)
 		switch {
-		case err == nil || apierrors.IsNotFound(err):
+		case err == nil:
 			q.notePosted(record)
-			return nil
+			return record, nil
+		case apierrors.IsNotFound(err):
+			q.notePosted(record)
+			return nil, nil
 		case !apierrors.IsConflict(err):
-			return objects.StoreError("remove events from record "+record.Name, err)
+			return nil, objects.StoreError("remove events from record "+record.Name, err)
 		}
 		name := record.Name
 		record = &recordsv1.Record{}
 		if err := q.client.Get(ctx, objects.Records, q.namespace, name, record); apierrors.IsNotFound(err) {
-			return nil
+			return nil, nil
 		} else if err != nil {
-			return objects.StoreError("read record "+name, err)
+			return nil, objects.StoreError("read record "+name, err)
 		}
 	}
-	return fmt.Errorf("remove events from record %s: %w", record.Name, errContended)
+	return nil, fmt.Errorf("remove events from record %s: %w", record.Name, errContended)
 }
 
 // notePosted counts the records of type Event whose events were relayed, and wakes trimLoop when

@@ -120,16 +120,14 @@ func (h *handler) madeBefore(r *request, k *kind, rec store.Record, next stored,
 		return store.Record{}, err
 	case chosen && !sameID:
 		return store.Record{}, &keyReusedError{}
+	case s.service.Fingerprint == next.service.Fingerprint:
+		return firstVersion(r, rec)
 	}
-	first, err := firstVersion(r, rec)
-	if err != nil {
-		return store.Record{}, err
-	}
-	made, err := k.decode(first.Body.JSON)
+	first, same, err := k.createdAs(r, rec, s.service.Fingerprint, next)
 	switch {
 	case err != nil:
 		return store.Record{}, err
-	case s.service.Fingerprint == next.service.Fingerprint, sameValue(k.fields, made.content, next.content):
+	case same:
 		return first, nil
 	case !sameID:
 		return store.Record{}, &keyReusedError{}
@@ -138,11 +136,30 @@ func (h *handler) madeBefore(r *request, k *kind, rec store.Record, next stored,
 	}
 }
 
+// createdAs returns the first version of rec, and whether its content is the same JSON value as that of next.
+// fingerprint is that of the content with which rec was created. same is false if the first version is no
+// longer stored, or if rec has too many versions to read them for a request that will probably fail.
+func (k *kind) createdAs(r *request, rec store.Record, fingerprint string, next stored) (first store.Record, same bool, err error) {
+	if rec.Version > versionsPerPage {
+		return store.Record{}, false, nil
+	}
+	if first, err = firstVersion(r, rec); err != nil {
+		return store.Record{}, false, err
+	}
+	made, err := k.decode(first.Body.JSON)
+	if err != nil {
+		return store.Record{}, false, err
+	}
+	return first, k.fingerprint(made.content) == fingerprint && sameValue(k.fields, made.content, next.content), nil
+}
+
+// versionsPerPage is the size of a page of a history, in versions. A record rarely has more.
+const versionsPerPage = 100
+
 // firstVersion returns the version with which a record was created, or created again after its last
 // deletion. If that version has been removed from the history, firstVersion returns rec.
 func firstVersion(r *request, rec store.Record) (store.Record, error) {
-	const perPage = 100 // a record rarely has more versions
-	query := store.HistoryQuery{Key: rec.Key, Deletions: true, Count: perPage}
+	query := store.HistoryQuery{Key: rec.Key, Deletions: true, Count: versionsPerPage}
 	for first := rec; ; {
 		page, err := r.site.Store.History(r.Context(), query)
 		if err != nil {

@@ -93,7 +93,7 @@ func (h *handler) makeResource(r *request, k *resourceKind, wanted webhook.Resou
 			}
 			continue
 		case err != nil || serviceDataOf(made).Fingerprint == key.request:
-		case chosen && sameValue(k.fields, made.Content, wanted.Content):
+		case chosen && made.Generation == 1 && sameValue(k.fields, made.Content, wanted.Content): // not changed since its creation
 		case chosen:
 			err = &idTakenError{id: wanted.ID}
 		default:

@@ -271,6 +271,16 @@ var _ = Describe("Webhook events", func() {
 		Expect(created.status).To(Equal(http.StatusCreated), created.body)
 		Expect(s.do("POST", eventPath, strings.Replace(body, `{"a":1}`, `{ "\u0061": 1 }`, 1)).ok().body).To(Equal(created.body))
 		Expect(s.do("POST", eventPath, strings.Replace(body, `{"a":1}`, `{"a":2}`, 1)).status).To(Equal(http.StatusConflict))
+
+		By("not as what became of it")
+		id := created.created(eventID)
+		changed := s.do("PATCH", eventPath+"/"+id, `{"description":"changed"}`).ok().json()
+		for _, own := range []string{"createdAt", "updatedAt"} {
+			delete(changed, own)
+		}
+		again, err := json.Marshal(changed)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.do("POST", eventPath, string(again)).status).To(Equal(http.StatusConflict))
 	})
 
 	It("do not use the Idempotency-Key of a patch without fields", func() {

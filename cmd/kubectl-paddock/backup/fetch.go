@@ -115,18 +115,14 @@ func checkDirectory(ctx context.Context, f *folder, directory string, manifest [
 	case bytes.Equal(present, manifest):
 		return nil
 	}
-	names, err := backups(ctx, f)
-	if err != nil {
-		return err
-	}
+	names, _ := backups(ctx, f) // without the right to list them, the error has no address
 	for _, name := range names {
-		text, err := read(ctx, f, name+"/"+bulk.ManifestName)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // an incomplete backup has none
-			return err
-		}
-		if err == nil && bytes.Equal(present, text) {
+		if text, err := read(ctx, f, name+"/"+bulk.ManifestName); err == nil && bytes.Equal(present, text) {
 			return fmt.Errorf("the directory %s has another backup; to restore that one, give --from s3://%s/%s, or choose an empty directory", directory, f.bucket, f.key(name))
 		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return fmt.Errorf("the directory %s has another export; choose an empty directory", directory)
 }

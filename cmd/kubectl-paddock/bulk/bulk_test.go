@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,8 @@ import (
 type enforcing struct {
 	mu      sync.Mutex
 	records map[string]bool
+	// last are the lines that were written last, by id in lower case.
+	last map[string]string
 	// busy is the number of requests that it answers with 429 first.
 	busy     int
 	requests int
@@ -64,6 +67,10 @@ func (s *enforcing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		s.records[resource.ID] = true
+		if s.last == nil {
+			s.last = map[string]string{}
+		}
+		s.last[strings.ToLower(resource.ID)] = strings.TrimSpace(line)
 		created++
 	}
 	fmt.Fprintf(w, `{"parameter":[{"name":"created","valueInteger":%d},{"name":"failed","valueInteger":%d}%s]}`, created, failed, strings.Join(append([]string{""}, errs...), ","))
@@ -269,6 +276,44 @@ func TestImportKeepsOrder(t *testing.T) {
 	}
 	if len(order) != 2 || !strings.Contains(order[1], "true") {
 		t.Errorf("the requests with the record arrived as %q", order)
+	}
+}
+
+// TestImportOfSupersededLine checks that a line which waits for a reference does not replace a later line of its
+// record, in the same request and in a later one.
+func TestImportOfSupersededLine(t *testing.T) {
+	for name, files := range map[string][2][]string{
+		"one request":  {{`{"id":"p1","needs":"o1"}`, `{"id":"P1"}`}, nil},
+		"two requests": {{`{"id":"p1","needs":"o1"}`}, {`{"id":"P1"}`}},
+		"both wait":    {{`{"id":"P1","needs":"o1","n":1}`}, {`{"id":"P1","needs":"o1","n":2}`}},
+	} {
+		directory := t.TempDir()
+		write(t, directory, "Patient.1.ndjson", files[0]...)
+		write(t, directory, "Patient.2.ndjson", files[1]...)
+		write(t, directory, "Zone.ndjson", `{"id":"o1"}`)
+		site := &enforcing{records: map[string]bool{}}
+		var patients atomic.Int64 // lines that were sent
+		counts, err := importInto(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if bytes.Contains(body, []byte(`"o1"}`)) && !bytes.Contains(body, []byte("needs")) && patients.Load() < 2 {
+				w.Header().Set("Retry-After", "0") // o1 comes after the lines that need it
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			site.ServeHTTP(w, r)
+			patients.Add(int64(bytes.Count(body, []byte("P1")) + bytes.Count(body, []byte("p1"))))
+		}), directory)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := slices.Concat(files[0], files[1])
+		if last := site.last["p1"]; last != lines[1] {
+			t.Errorf("%s: the record has the line %s, want %s", name, last, lines[1])
+		}
+		if sum := counts["created"] + counts["unchanged"]; sum != 3 || counts["failed"] != 0 {
+			t.Errorf("%s: counts %v, want 3 lines created or unchanged", name, counts)
+		}
 	}
 }
 

@@ -26,8 +26,9 @@ const (
 	// maxRequest is the maximum size in bytes of a request, as a site accepts it for an import in the
 	// native format. A line that is larger is not sent, and fails.
 	maxRequest = 64 << 20
-	// maxUnsent is the maximum number of portions that are read and have not been sent completely: those that
-	// are queued to be recorded, the one that is recorded next, and the one that is added to the queue.
+	// maxUnsent is the maximum number of portions that are read and have not been sent completely, in addition to
+	// the one that is read last: those that are queued to be recorded, the one that is recorded next, and the one
+	// that is added to the queue.
 	maxUnsent = workers + 2
 	// saveInterval is the minimum time between two writes of the state, which has all waiting lines.
 	saveInterval = time.Second
@@ -62,8 +63,14 @@ type importProgress struct {
 	Next   place `json:"next"`
 	Offset int64 `json:"offset"`
 	// Waiting are lines that could not be written yet, because of other lines.
-	Waiting []place        `json:"waiting,omitempty"`
+	Waiting []waitingLine  `json:"waiting,omitempty"`
 	Counts  map[string]int `json:"counts"`
+}
+
+// waitingLine is a line that could not be written yet, with its record as recordsOf returns it.
+type waitingLine struct {
+	place
+	Record string `json:"record,omitempty"`
 }
 
 // problem is a line of the file with the errors.
@@ -84,8 +91,10 @@ type importer struct {
 	dryRun    bool
 	progress  *Progress
 	state     importProgress
-	saved     time.Time
-	errors    *os.File
+	// waits has the records of the lines in state.Waiting.
+	waits  map[string]bool
+	saved  time.Time
+	errors *os.File
 }
 
 // Import sends the files *.ndjson of a folder to a site. If the folder has the manifest of an export
@@ -97,7 +106,7 @@ type importer struct {
 // error if the folder has an interrupted import. Import also returns an error if the folder has an
 // interrupted export, because some of its records are missing.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
-	i := &importer{send: site.Import, waitsFor: []string{referenceNotFound}, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
+	i := &importer{waits: map[string]bool{}, send: site.Import, waitsFor: []string{referenceNotFound}, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
 	if _, err := os.Lstat(filepath.Join(directory, exportState)); err == nil {
 		return nil, fmt.Errorf("the directory %s has an interrupted export, which lacks records; repeat the command of that export, or remove %s to import what is there", directory, filepath.Join(directory, exportState))
 	}
@@ -124,6 +133,9 @@ func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string
 		return nil, fmt.Errorf("the directory has an interrupted import of other files; bring those back, or remove %s to import these from the beginning", filepath.Join(directory, importState))
 	case found:
 		i.state = previous
+	}
+	for _, line := range i.state.Waiting {
+		i.waits[line.Record] = true
 	}
 	if err := i.openErrors(files); err != nil {
 		return nil, err
@@ -165,8 +177,8 @@ func (i *importer) openErrors(files []importedFile) error {
 			return slices.IndexFunc(files, func(file importedFile) bool { return file.name == name })
 		}
 		waiting := make(map[place]bool, len(i.state.Waiting))
-		for _, at := range i.state.Waiting {
-			waiting[at] = true
+		for _, line := range i.state.Waiting {
+			waiting[line.place] = true
 		}
 		for line := range bytes.Lines(text) {
 			var p problem
@@ -188,24 +200,20 @@ func (i *importer) openErrors(files []importedFile) error {
 }
 
 // record adds the result of a portion to the state and the errors. If wait is true, lines with an error of
-// a code in waitsFor are sent again later.
+// a code in waitsFor are sent again later, unless a later line of the same record has been written.
 func (i *importer) record(p *portion, wait bool) error {
-	failed := map[int]bool{}
+	failed, waits := map[int]bool{}, map[int]bool{} // by the number of the line in the request
 	var text []byte
 	for _, e := range p.result.Errors {
 		if e.Line < 1 || e.Line > len(p.places) {
 			return fmt.Errorf("the response of the site has an error in line %d, but the request had %d lines", e.Line, len(p.places))
 		}
-		at := p.places[e.Line-1]
+		failed[e.Line] = true
 		if wait && slices.Contains(i.waitsFor, e.Code) {
-			if !failed[e.Line] {
-				i.state.Waiting = append(i.state.Waiting, at)
-				p.result.Counts["failed"]--
-			}
-			failed[e.Line] = true
+			waits[e.Line] = true
 			continue
 		}
-		line, err := json.Marshal(problem{place: at, Code: e.Code, Expression: e.Expression, Message: e.Message})
+		line, err := json.Marshal(problem{place: p.places[e.Line-1], Code: e.Code, Expression: e.Expression, Message: e.Message})
 		if err != nil {
 			return err
 		}
@@ -214,6 +222,20 @@ func (i *importer) record(p *portion, wait bool) error {
 	for name, count := range p.result.Counts {
 		i.state.Counts[name] += count
 	}
+	for n, at := range p.places {
+		record := ""
+		if p.records != nil {
+			record = p.records[n]
+		}
+		switch {
+		case waits[n+1]:
+			i.state.Waiting = append(i.state.Waiting, waitingLine{at, record})
+			i.waits[record] = true
+			i.state.Counts["failed"]--
+		case !failed[n+1] && record != "" && i.waits[record]:
+			i.supersede(record)
+		}
+	}
 	if _, err := i.errors.Write(text); err != nil {
 		return err
 	}
@@ -221,6 +243,15 @@ func (i *importer) record(p *portion, wait bool) error {
 		i.state.Next, i.state.Offset = p.next, p.offset
 	}
 	return nil
+}
+
+// supersede drops the waiting lines of a record of which a later line has been written, and counts them as
+// unchanged: if they were sent now, they would replace the later line.
+func (i *importer) supersede(record string) {
+	before := len(i.state.Waiting)
+	i.state.Waiting = slices.DeleteFunc(i.state.Waiting, func(line waitingLine) bool { return line.Record == record })
+	i.state.Counts["unchanged"] += before - len(i.state.Waiting)
+	delete(i.waits, record)
 }
 
 // save stores the state if saveInterval has passed, except in a dry run. It is called after record, so that

@@ -16,8 +16,8 @@ import (
 type portion struct {
 	lines  []byte
 	places []place
-	// records has the records in lines, see recordsOf. It is nil in the native format.
-	records map[string]bool
+	// records has the record of each line, see recordsOf. It is nil in the native format.
+	records []string
 	// next and offset are importProgress.Next and Offset after the portion.
 	next   place
 	offset int64
@@ -37,16 +37,16 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 	read := make(chan error, 1)
 	go func() {
 		defer close(sent)
-		stored := make(chan struct{}) // closed when the portion before has been sent
-		close(stored)
+		sentBefore := make(chan struct{}) // closed when the portion before has been sent
+		close(sentBefore)
 		var recent []*portion // all portions that have not been sent are among these
 		read <- i.readFiles(files, func(p *portion) error {
-			before, earlier := stored, recent
-			stored = p.done
+			before, earlier := sentBefore, recent
+			sentBefore = p.done
 			if !i.native {
 				p.records = recordsOf(p.lines)
 			}
-			recent = append(slices.Clone(recent[max(0, len(recent)-maxUnsent):]), p)
+			recent = append(slices.Clone(recent[max(0, len(recent)-maxUnsent+1):]), p)
 			select {
 			case slots <- struct{}{}:
 			case <-ctx.Done():
@@ -89,23 +89,23 @@ func (i *importer) sendFiles(ctx context.Context, files []importedFile) error {
 
 // sharesRecord reports whether two portions have lines of the same record.
 func (p *portion) sharesRecord(other *portion) bool {
-	for record := range p.records {
-		if other.records[record] {
-			return true
-		}
+	own := make(map[string]bool, len(p.records))
+	for _, record := range p.records {
+		own[record] = record != ""
 	}
-	return false
+	return slices.ContainsFunc(other.records, func(record string) bool { return own[record] })
 }
 
-// recordsOf returns the records in lines as {type}/{id}, in lower case, because the case of an id does not
-// distinguish records. It leaves out lines that are not a resource with an id, which a site refuses.
-func recordsOf(lines []byte) map[string]bool {
-	records := map[string]bool{}
+// recordsOf returns the record of each line as {type}/{id}, in lower case, because the case of an id does not
+// distinguish records. It is empty for a line that is not a resource with an id, which a site refuses.
+func recordsOf(lines []byte) (records []string) {
 	for line := range bytes.Lines(lines) {
 		var resource struct{ ResourceType, ID string }
+		record := ""
 		if json.Unmarshal(line, &resource) == nil && resource.ID != "" {
-			records[strings.ToLower(resource.ResourceType+"/"+resource.ID)] = true
+			record = strings.ToLower(resource.ResourceType + "/" + resource.ID)
 		}
+		records = append(records, record)
 	}
 	return records
 }
@@ -123,12 +123,18 @@ func (i *importer) sendPortion(ctx context.Context, p *portion) (siteapi.ImportR
 // repetition writes none of them, those that remain are recorded as failed.
 func (i *importer) sendWaiting(ctx context.Context) error {
 	for len(i.state.Waiting) > 0 {
-		places := i.state.Waiting
+		places := make([]place, len(i.state.Waiting))
+		for n, line := range i.state.Waiting {
+			places[n] = line.place
+		}
 		var sent []*portion
 		missing := map[place]bool{}
 		err := i.readPlaces(places, func(p *portion) error {
 			if p.result, p.err = i.sendPortion(ctx, p); p.err != nil {
 				return p.err
+			}
+			if !i.native {
+				p.records = recordsOf(p.lines)
 			}
 			p.lines = nil // record does not need them, and together they can be as large as the files
 			for _, e := range p.result.Errors {
@@ -142,7 +148,7 @@ func (i *importer) sendWaiting(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		i.state.Waiting = nil
+		i.state.Waiting, i.waits = nil, map[string]bool{}
 		for _, p := range sent {
 			if err := i.record(p, len(missing) < len(places)); err != nil {
 				return err

@@ -158,7 +158,7 @@ func (a *app) importDirectory(command *cobra.Command, site *openSite, directory 
 		table.Rows = append(table.Rows, row)
 	}
 	if len(table.Rows) == 0 && p.Format == output.TableFormat {
-		a.say("The export has no records.")
+		a.say("The files have no records.")
 		return nil
 	}
 	if err := p.Print(counts, table); err != nil {

@@ -32,7 +32,7 @@ const (
 var errUnadmitted = errors.New("records that privacy rules restrict need an authenticated caller")
 
 // reasonIn returns the reason in the values of the break-glass header. It is empty if there are
-// none. Bytes that are not UTF-8 become U+FFFD, because another encoding must not cost time in an emergency.
+// none. Bytes that are not UTF-8 become question marks, because another encoding must not cost time in an emergency.
 // Errors: *access.HeaderError.
 func reasonIn(values []string) (string, error) {
 	switch {
@@ -41,7 +41,7 @@ func reasonIn(values []string) (string, error) {
 	case len(values) > 1:
 		return "", &access.HeaderError{Name: access.BreakGlassHeader, Problem: "the header is given more than once; send it once"}
 	}
-	reason := strings.ToValidUTF8(strings.TrimSpace(values[0]), "\uFFFD")
+	reason := strings.TrimSpace(values[0])
 	switch {
 	case reason == "":
 		return "", &access.HeaderError{Name: access.BreakGlassHeader, Problem: "the reason is empty; state why access to the record is needed"}
@@ -50,7 +50,7 @@ func reasonIn(values []string) (string, error) {
 	case strings.ContainsFunc(reason, unicode.IsControl):
 		return "", &access.HeaderError{Name: access.BreakGlassHeader, Problem: "the reason has control characters; remove them"}
 	}
-	return reason, nil
+	return strings.ToValidUTF8(reason, "?"), nil
 }
 
 // openGate returns the store of a Site as a caller may use it. It is nil while the Site's store is

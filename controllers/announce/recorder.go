@@ -2,6 +2,7 @@ package announce
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// cacheTimeout limits the wait for the cache of Namespaces, which is filled when the process starts.
+const cacheTimeout = time.Second
+
 // recorder drops Events in namespaces that are being deleted.
 type recorder struct {
 	events.EventRecorder
@@ -18,7 +22,7 @@ type recorder struct {
 }
 
 // NewRecorder returns an EventRecorder that drops Events about objects of namespaces that are being deleted.
-// kube-apiserver refuses them, and the client would log an error for each. namespaces is a cache of the
+// kube-apiserver refuses them, and the client would log an error for each Event. namespaces is a cache of the
 // metadata of Namespaces.
 func NewRecorder(next events.EventRecorder, namespaces client.Reader) events.EventRecorder {
 	return recorder{next, namespaces}
@@ -40,6 +44,8 @@ func (r recorder) terminating(regarding runtime.Object) bool {
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	err = r.namespaces.Get(context.Background(), client.ObjectKey{Name: object.GetNamespace()}, namespace)
+	ctx, cancel := context.WithTimeout(context.Background(), cacheTimeout)
+	defer cancel()
+	err = r.namespaces.Get(ctx, client.ObjectKey{Name: object.GetNamespace()}, namespace)
 	return err == nil && namespace.DeletionTimestamp != nil
 }

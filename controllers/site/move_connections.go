@@ -13,22 +13,27 @@ import (
 // credentials by now, because a move can wait for its decision for days. It ignores a Secret that names
 // another database. The credentials of provisioned databases are not renewed.
 func (r *MoveReconciler) renewConnections(ctx context.Context, s *moveScope) error {
-	if s.status.Phase == v1alpha1.MovePending || s.site == nil {
+	if s.status.Phase == v1alpha1.MovePending {
 		return nil
 	}
-	if err := r.renewConnection(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), s.site.Namespace, s.status.From, s.status.FormerPlacement); err != nil {
-		return err
+	if s.site != nil {
+		if err := r.renewConnection(ctx, s, v1alpha1.MoveFromName(s.move.Namespace), s.site, s.status.From, s.status.FormerPlacement); err != nil {
+			return err
+		}
 	}
-	namespace, storage := s.site.Namespace, s.to()
+	site, storage := s.site, s.to()
 	if s.target != nil {
-		namespace, storage = s.target.Namespace, &s.target.Spec.Storage
+		site, storage = s.target, &s.target.Spec.Storage
 	}
-	return r.renewConnection(ctx, s, v1alpha1.MoveToName(s.move.Namespace), namespace, storage, s.status.Placement)
+	if site == nil {
+		return nil
+	}
+	return r.renewConnection(ctx, s, v1alpha1.MoveToName(s.move.Namespace), site, storage, s.status.Placement)
 }
 
 // renewConnection renews the connection in the Secret secretName of the move. storage is the storage of a
-// Site in namespace. placement is its database in a pool, or nil for that in the SiteClaim.
-func (r *MoveReconciler) renewConnection(ctx context.Context, s *moveScope, secretName, namespace string, storage *v1alpha1.Storage, placement *v1alpha1.Placement) error {
+// Site. placement is its database in a pool, or nil for that in the SiteClaim.
+func (r *MoveReconciler) renewConnection(ctx context.Context, s *moveScope, secretName string, site *v1alpha1.Site, storage *v1alpha1.Storage, placement *v1alpha1.Placement) error {
 	if storage == nil || storage.Postgres == nil || storage.Postgres.Provisioned != nil {
 		return nil
 	}
@@ -39,7 +44,7 @@ func (r *MoveReconciler) renewConnection(ctx context.Context, s *moveScope, secr
 	var current dsn.Connection
 	var bad *verdict
 	if storage.Postgres.Pool == nil {
-		current, bad, err = r.connectionOf(ctx, &v1alpha1.Site{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}, Spec: v1alpha1.SiteSpec{Storage: *storage}})
+		current, bad, err = r.connectionOf(ctx, &v1alpha1.Site{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace}, Spec: v1alpha1.SiteSpec{Storage: *storage}})
 	} else {
 		if placement == nil { // of a Site that leaves the pool
 			claim, err := r.claimOf(ctx, s)
@@ -53,5 +58,9 @@ func (r *MoveReconciler) renewConnection(ctx context.Context, s *moveScope, secr
 	if err != nil || bad != nil || !current.SameDatabase(published) {
 		return err
 	}
-	return r.publishAs(ctx, secretName, s.site, s.status.SiteKey, current)
+	owner := s.site
+	if owner == nil { // it was deleted after the switch to another namespace
+		owner = site
+	}
+	return r.publishAs(ctx, secretName, owner, s.status.SiteKey, current)
 }

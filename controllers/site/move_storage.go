@@ -2,6 +2,7 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -101,7 +102,9 @@ func (r *MoveReconciler) eraseFormer(ctx context.Context, s *moveScope) (time.Du
 }
 
 // awaitReport connects to the databases of the move while it waits for the API servers to end their work, for
-// which they need both. If there is no connection, it sets s.waiting and returns an error.
+// which they need both. It migrates the database that does not serve the Site: that one may have been created
+// again, or the controller is newer than the move. If there is no connection, it sets s.waiting and returns an
+// error.
 func (r *MoveReconciler) awaitReport(ctx context.Context, s *moveScope) error {
 	s.requeueAfter = moveWait
 	names := []string{v1alpha1.MoveToName(s.move.Namespace)}
@@ -109,11 +112,31 @@ func (r *MoveReconciler) awaitReport(ctx context.Context, s *moveScope) error {
 		names = append(names, v1alpha1.MoveFromName(s.move.Namespace))
 	}
 	for _, name := range names {
-		if err := r.withDatabase(ctx, s, name, func(context.Context, *pgx.Conn) error { return nil }); err != nil {
+		serves := s.switched() == (name == v1alpha1.MoveToName(s.move.Namespace))
+		err := r.withDatabase(ctx, s, name, func(ctx context.Context, conn *pgx.Conn) error {
+			if serves {
+				return nil // the Reconciler of Sites migrates it
+			}
+			return s.migrate(ctx, conn)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// migrate migrates the database of a move that does not serve the Site. If it cannot, it sets s.waiting and
+// returns an error.
+func (s *moveScope) migrate(ctx context.Context, conn *pgx.Conn) error {
+	_, err := schema.Migrate(ctx, conn)
+	switch {
+	case errors.Is(err, schema.ErrNewer):
+		s.waiting = &newerSchema
+	case err != nil:
+		s.waiting = &verdict{metav1.ConditionFalse, v1alpha1.ReasonMigrationFailed, "The tables of the database that does not serve the Site cannot be created or migrated. See the error in the controller's log."}
+	}
+	return err
 }
 
 // withDatabase calls do with a connection to the database in a Secret of the move. The context of do ends
@@ -150,9 +173,9 @@ func (r *MoveReconciler) withDatabase(ctx context.Context, s *moveScope, name st
 // Site.
 func ifLost(serves bool) string {
 	if serves {
-		return "If it no longer exists, restore it from a backup."
+		return "If it no longer exists, restore it from a backup that was made after the switch."
 	}
-	return "If it no longer exists, create an empty database of the same name at the same host and port."
+	return "If it no longer exists, create an empty database of the same name and owner at the same host and port."
 }
 
 // namedConnection returns the connection in a Secret of the connections namespace, if it is for the

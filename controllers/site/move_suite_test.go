@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/paddock-health/paddock/api/v1alpha1"
+	"github.com/paddock-health/paddock/apiserver/store/postgres/dsn"
 	"github.com/paddock-health/paddock/apiserver/store/postgres/schema"
 	"github.com/paddock-health/paddock/controllers/site"
 	"github.com/paddock-health/paddock/controllers/site/provision"
@@ -227,9 +229,11 @@ var _ = Describe("A move", func() {
 		target.User, target.Path = url.User("postgres"), "/postgres"
 		executeAt(ctx, target.String(), "ALTER DATABASE target RENAME TO gone")
 		moveReady(ctx, m).Should(Equal("False DatabaseUnreachable: The new database: The database cannot be used: the database does not exist (SQLSTATE 3D000). " +
-			"The move waits until it can be used. If it no longer exists, create an empty database of the same name at the same host and port."))
-		executeAt(ctx, target.String(), "ALTER DATABASE gone RENAME TO target")
+			"The move waits until it can be used. If it no longer exists, create an empty database of the same name and owner at the same host and port."))
+		executeAt(ctx, target.String(), "CREATE DATABASE target OWNER target")
 		moveReady(ctx, m).Should(HavePrefix("False Moving: The data is being copied."))
+		target.Path = "/target"
+		executeAt(ctx, target.String(), "DO $$ BEGIN ASSERT (SELECT count(*) FROM sites) = 0; END $$") // the tables are there
 	})
 
 	It("keeps the former data if the new database was created again after the switch", func(ctx SpecContext) {
@@ -725,6 +729,23 @@ func switchTo(ctx context.Context, m *v1alpha1.SiteMove) {
 	movePhase(ctx, m).Should(Equal(v1alpha1.MoveSwitched))
 }
 
+// registerSite adds the row of the Site to the new database of a move, as an API server does that copies to it.
+func registerSite(ctx context.Context, m *v1alpha1.SiteMove) {
+	GinkgoHelper()
+	secret := get[corev1.Secret](ctx, connectionsNamespace, v1alpha1.MoveToName(m.Namespace))
+	connection, err := dsn.Parse(secret.Data, v1alpha1.DSNKey)
+	Expect(err).NotTo(HaveOccurred())
+	config, err := pgx.ParseConfig(connection.URI)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(connection.Apply(config, dial)).To(Succeed())
+	config.LookupFunc = lookup
+	conn, err := pgx.ConnectConfig(ctx, config)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, "INSERT INTO sites (key, hash_key) VALUES ($1, $2) ON CONFLICT DO NOTHING", secret.Labels[v1alpha1.SiteKeyLabel], []byte(uuid.NewString()))
+	Expect(err).NotTo(HaveOccurred())
+}
+
 // copied reports that the work of a phase is done, as the API servers do.
 func copied(ctx context.Context, m *v1alpha1.SiteMove, phase v1alpha1.MovePhase) {
 	GinkgoHelper()
@@ -734,6 +755,9 @@ func copied(ctx context.Context, m *v1alpha1.SiteMove, phase v1alpha1.MovePhase)
 // reportCopied reports a result of the API server that copies: done or changesLost.
 func reportCopied(ctx context.Context, m *v1alpha1.SiteMove, direction v1alpha1.MoveDirection, phase v1alpha1.MovePhase, result string) {
 	GinkgoHelper()
+	if direction == v1alpha1.MoveForward && phase == v1alpha1.MoveCopying {
+		registerSite(ctx, m)
+	}
 	report := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"namespace": m.Namespace, "name": m.Name},
 		"status":   map[string]any{"copy": map[string]any{"direction": string(direction), "phase": string(phase), result: true}},

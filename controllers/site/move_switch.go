@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,10 +124,9 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 			return err
 		}
 	}
-	if s.status.DataID == "" || s.move.Spec.Decision != "" {
-		if same, err := r.checkDataID(ctx, s); err != nil || !same {
-			return err
-		}
+	s.requeueAfter = dataCheck
+	if same, err := r.checkDataID(ctx, s); err != nil || !same {
+		return err
 	}
 	switch s.move.Spec.Decision {
 	case v1alpha1.MoveConfirm:
@@ -152,6 +152,9 @@ func (r *MoveReconciler) awaitDecision(ctx context.Context, s *moveScope) error 
 	return nil
 }
 
+// dataCheck is the time between two checks of the new database while a move waits for its decision.
+const dataCheck = time.Minute
+
 // checkDataID reports whether the new database still has the data that was moved to it. If not, it stalls the
 // move, because the former storage may have the only copy. After the switch, it sets status.dataID.
 func (r *MoveReconciler) checkDataID(ctx context.Context, s *moveScope) (same bool, err error) {
@@ -163,11 +166,11 @@ func (r *MoveReconciler) checkDataID(ctx context.Context, s *moveScope) (same bo
 	switch {
 	case err != nil:
 		return false, err
-	case s.status.DataID == "":
+	case s.status.DataID == "" && id != "":
 		s.status.DataID = id
-	case s.status.DataID != id:
+	case s.status.DataID != id || id == "": // after the switch, the database of a site has a row of it
 		s.stall(v1alpha1.ReasonForeignRecords, "The new database does not have the data that was moved to it: it is empty, or was created again. "+
-			"Restore the database from a backup. The data in the former storage is kept.")
+			"Restore the database from a backup that was made after the switch. The data in the former storage is kept.")
 		return false, nil
 	}
 	return true, nil

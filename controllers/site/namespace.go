@@ -58,16 +58,17 @@ func (r *Reconciler) markNamespace(ctx context.Context, name string, s *scope) e
 // releaseNamespace deletes the NamespaceClaim of a namespace that no longer exists, unless a SiteClaim has
 // data there.
 func (r *Reconciler) releaseNamespace(ctx context.Context, name string) error {
+	// The claim is read first: if a Site of a new namespace takes it later, it cannot be deleted as read.
+	claim, err := find[v1alpha1.NamespaceClaim](ctx, r.Live, client.ObjectKey{Name: name})
+	if claim == nil || err != nil {
+		return err
+	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	for _, from := range []client.Reader{r.Client, r.Live} { // the cache may be stale
 		if there, err := findInto(ctx, from, client.ObjectKey{Name: name}, namespace); there || err != nil {
 			return err
 		}
-	}
-	claim, err := find[v1alpha1.NamespaceClaim](ctx, r.Live, client.ObjectKey{Name: name})
-	if claim == nil || err != nil {
-		return err
 	}
 	if retain, err := r.retains(ctx, r.Live, name); retain || err != nil {
 		return err

@@ -39,6 +39,7 @@ import (
 	recordsv1alpha1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/egress"
+	"github.com/paddock-health/paddock/controllers/announce"
 	"github.com/paddock-health/paddock/controllers/certificate"
 	"github.com/paddock-health/paddock/controllers/secrets"
 	"github.com/paddock-health/paddock/controllers/site"
@@ -243,7 +244,7 @@ func startControllerWith(ctx context.Context, access secrets.Access, change ...f
 	reconciler := &site.Reconciler{
 		Client:               mgr.GetClient(),
 		Live:                 mgr.GetAPIReader(),
-		Recorder:             mgr.GetEventRecorder("paddock-controller"),
+		Recorder:             announce.NewRecorder(mgr.GetEventRecorder("paddock-controller"), mgr.GetCache()),
 		PublicURL:            publicURL,
 		Drain:                drain,
 		Namespace:            operatorNamespace,

@@ -1,6 +1,10 @@
 package kubernetes
 
 import (
+	"fmt"
+	"testing"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,3 +40,29 @@ var _ = Describe("Events", func() {
 		))
 	})
 })
+
+// TestReasons shows how many reasons of a caller have Events of their own.
+func TestReasons(t *testing.T) {
+	var r reasons
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for n := range maxReasons {
+		if !r.accept("clinic/anna", fmt.Sprint(n), now) {
+			t.Errorf("reason %d is not accepted", n)
+		}
+	}
+	for name, test := range map[string]struct {
+		of, note string
+		want     bool
+	}{
+		"a repeated reason": {"clinic/anna", "3", true},
+		"a further reason":  {"clinic/anna", "more", false},
+		"of another caller": {"clinic/ben", "more", true},
+	} {
+		if got := r.accept(test.of, test.note, now); got != test.want {
+			t.Errorf("%s: accepted %t, want %t", name, got, test.want)
+		}
+	}
+	if !r.accept("clinic/anna", "more", now.Add(reasonsPeriod)) {
+		t.Error("a further reason in the next period is not accepted")
+	}
+}

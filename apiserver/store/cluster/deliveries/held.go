@@ -301,11 +301,16 @@ func (q *queue) eventsOf(ctx context.Context, e *entry) (map[string]bool, error)
 	if err != nil {
 		return nil, objects.StoreError("read record "+name, err)
 	}
+	return eventIDs(&record), nil
+}
+
+// eventIDs returns the ids of the events in a Record.
+func eventIDs(record *recordsv1.Record) map[string]bool {
 	ids := map[string]bool{}
-	for _, event := range record.Spec.Events {
-		ids[event.ID] = true
+	for i := range record.Spec.Events {
+		ids[record.Spec.Events[i].ID] = true
 	}
-	return ids, nil
+	return ids
 }
 
 // unclaim ends the claim of an entry, which no longer needs its Record. resourceVersion is that of the

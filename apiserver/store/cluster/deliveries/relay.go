@@ -171,9 +171,7 @@ func (q *queue) relayRecord(ctx context.Context, record *recordsv1.Record) (made
 func (q *queue) dropErased(ctx context.Context, made, created []*entry, record *recordsv1.Record) ([]*entry, error) {
 	there := map[string]bool{}
 	if record != nil {
-		for i := range record.Spec.Events {
-			there[record.Spec.Events[i].ID] = true
-		}
+		there = eventIDs(record)
 	}
 	for _, e := range created {
 		if there[e.object.Spec.Event] {

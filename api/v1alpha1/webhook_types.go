@@ -89,10 +89,11 @@ type WebhookSpec struct {
 	// +required
 	EventType EventType `json:"eventType,omitempty"`
 
-	// url is the https URL that events are sent to.
+	// url is the https URL that events are sent to. Its port, if it has one, is 1 to 65535.
 	// +required
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getScheme() == 'https' && url(self).getHostname() != '' && !self.contains('#') && !self.matches('^https://[^/?]*@')",message="url must be an https URL with a host, without user and fragment"
+	// +kubebuilder:validation:XValidation:rule="!isURL(self) || url(self).getPort() == '' || double(url(self).getPort()) >= 1.0 && double(url(self).getPort()) <= 65535.0",message="the port of url must be 1 to 65535"
 	URL string `json:"url,omitempty"`
 
 	// active is true if the webhook receives events. If active is false, no events are sent.

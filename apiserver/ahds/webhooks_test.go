@@ -433,6 +433,8 @@ var _ = Describe("Webhooks", func() {
 		Entry("webhookUrl: a host", fields{"webhookUrl": "https:///hook"}, "pointer /webhookUrl invalid_value"),
 		Entry("webhookUrl: no user", fields{"webhookUrl": "https://me:secret@example.org/"}, "pointer /webhookUrl invalid_value"),
 		Entry("webhookUrl: no fragment", fields{"webhookUrl": "https://example.org/#a"}, "pointer /webhookUrl invalid_value"),
+		Entry("webhookUrl: no port above 65535", fields{"webhookUrl": "https://example.org:99999/"}, "pointer /webhookUrl out_of_range"),
+		Entry("webhookUrl: no port 0", fields{"webhookUrl": "https://example.org:0/"}, "pointer /webhookUrl out_of_range"),
 		Entry("webhookUrl: 2,048 bytes at most", fields{"webhookUrl": "https://example.org/" + strings.Repeat("a", 2048)}, "pointer /webhookUrl too_long"),
 		Entry("isActive: required", fields{"isActive": nil}, "pointer /isActive missing_field"),
 		Entry("isActive: a boolean", fields{"isActive": 1}, "pointer /isActive wrong_type"),
@@ -453,6 +455,9 @@ var _ = Describe("Webhooks", func() {
 			{"isActive": false, "fields": names},
 			{"webhookUrl": "https://example.org/" + strings.Repeat("a", 2048-len("https://example.org/"))},
 			{"webhookUrl": "https://[2001:db8::1]:8443/a?b=c@d&e=%20"},
+			{"webhookUrl": "https://example.org:1/"},
+			{"webhookUrl": "https://example.org:65535/"},
+			{"webhookUrl": "https://example.org:/"},
 			{"fields": raw("null"), "description": raw("null"), "extensions": raw("null")},
 			{"description": strings.Repeat("x", 10000)},
 		} {

@@ -27,6 +27,10 @@ const (
 	// moveRetry is the pause before the work of a move is tried again: after a failure, or while another
 	// API server does it.
 	moveRetry = 500 * time.Millisecond
+	// firstLogPause is the time after the first failure of the work for which further failures are not logged.
+	// The time doubles with each logged failure, up to maxLogPause.
+	firstLogPause = time.Second
+	maxLogPause   = 5 * time.Minute
 	// moveReports is the least interval between two reports of progress. The report that work is done or
 	// has failed is written at once.
 	moveReports = time.Second
@@ -85,7 +89,7 @@ func (s *Sites) follow(ctx context.Context, siteID string, held heldSite, served
 	ctx, cancel := context.WithCancel(ctx)
 	started := &mover{sites: s, held: held, reference: *reference, served: served, cancel: cancel}
 	s.movers[siteID] = started
-	go started.run(ctx)
+	go started.run(ctx, started.attempt)
 }
 
 // sameStorage reports whether two stores are of the same storage. The stores themselves cannot be
@@ -96,18 +100,24 @@ func sameStorage(a, b store.Store) bool {
 	return placeA == placeB
 }
 
-// run repeats the work until it is done, or ctx ends. It logs a permanent error only once.
-func (m *mover) run(ctx context.Context) {
+// run repeats an attempt of the work until it is done, or ctx ends. It logs a permanent error only once, and other
+// errors less and less often (firstLogPause), because a database can be unreachable for days.
+func (m *mover) run(ctx context.Context, attempt func(context.Context) error) {
 	logged := ""
+	var nextLog time.Time
+	logPause := firstLogPause
 	for ctx.Err() == nil {
-		err := m.attempt(ctx)
+		err := attempt(ctx)
 		if err == nil {
 			return
 		}
 		switch failed := permanent(err); {
 		case ctx.Err() != nil || errors.Is(err, errOtherMover):
 		case failed == "":
-			slog.WarnContext(ctx, "the work of a move failed; the server will retry", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
+			if now := time.Now(); !now.Before(nextLog) {
+				slog.WarnContext(ctx, "the work of a move failed; the server will retry", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
+				nextLog, logPause = now.Add(logPause), min(2*logPause, maxLogPause)
+			}
 		case failed != logged:
 			slog.ErrorContext(ctx, "the work of a move cannot be done; the status of the SiteMove has the next step", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
 			logged = failed
@@ -281,7 +291,7 @@ func (m *mover) work(ctx context.Context, object *sitesv1.SiteMove, other store.
 // errOtherData means that the database from which a move returns does not have the data that was moved to it.
 // A copy from it would delete the records of the former storage.
 var errOtherData = errors.New("the database that serves the Site does not have the data that was moved to it: " +
-	"it is empty, or was created again. Restore it from a backup")
+	"it is empty, or was created again. Restore it from a backup that was made after the switch")
 
 // checkDataID checks, before a return to the former storage, that the database which serves the Site has the
 // data that was moved to it. Errors: errOtherData, and those of the database.

@@ -1,8 +1,11 @@
 package sites
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,6 +64,38 @@ func TestAwaitClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		if err := awaitClock(t.Context(), standingClock{}, time.Now()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want DeadlineExceeded", err)
+		}
+	})
+}
+
+// TestFailuresAreLoggedRarely shows that a database that cannot be reached for an hour fills no log, and that the
+// work goes on at once when it can be reached again.
+func TestFailuresAreLoggedRarely(t *testing.T) {
+	var log bytes.Buffer
+	former := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(former)
+	synctest.Test(t, func(t *testing.T) {
+		const outage = time.Hour
+		began, first := time.Now(), 0
+		var m mover
+		m.run(t.Context(), func(context.Context) error {
+			if first == 0 {
+				first = bytes.Count(log.Bytes(), []byte("the work of a move failed"))
+			}
+			if time.Since(began) < outage {
+				return fmt.Errorf("read from port %d: %w", time.Since(began).Milliseconds(), store.ErrUnavailable)
+			}
+			return nil
+		})
+		if late := time.Since(began) - outage; late > moveRetry {
+			t.Errorf("the work was tried %s after the end of the outage, want at most %s", late, moveRetry)
+		}
+		if first != 1 {
+			t.Errorf("%d log lines before the second attempt, want 1", first)
+		}
+		if lines := bytes.Count(log.Bytes(), []byte("the work of a move failed")); lines < 10 || lines > 30 {
+			t.Errorf("%d log lines in an hour, want 10 to 30", lines)
 		}
 	})
 }

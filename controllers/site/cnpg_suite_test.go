@@ -36,8 +36,7 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(condition(s, v1alpha1.ConditionStalled)(ctx)).To(Equal("True EngineMissing"))
 
 		By("noticing that it was installed")
-		kubectl(ctx, "apply", "--server-side", "-f", "testdata/cloudnativepg.yaml")
-		awaitKinds(ctx, provision.ClusterKind, provision.ScheduledBackupKind)
+		installCloudNativePG(ctx)
 		update(ctx, s.Namespace, s.Name, func(s *v1alpha1.Site) { s.Spec.DisplayName = "Oak" }) // instead of the next look
 		storageOf(ctx, s).Should(HavePrefix("False Provisioning"))
 		var cluster *unstructured.Unstructured
@@ -108,8 +107,8 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(databaseOf(ctx, s.Namespace)).To(BeEmpty())
 	})
 
-	// The kinds are installed by now.
 	It("is the target of a move, and goes when the move is rolled back", func(ctx SpecContext) {
+		installCloudNativePG(ctx)
 		startController(ctx)
 		s := createSite(ctx, newNamespace(ctx), "oak", "moved-replicated")
 		expectReady(ctx, s)
@@ -138,6 +137,7 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 	})
 
 	It("takes the place of a StatefulSet by a move", func(ctx SpecContext) {
+		installCloudNativePG(ctx)
 		startController(ctx)
 		s := newProvisionedSite(newNamespace(ctx), "replaced", v1alpha1.EngineStatefulSet)
 		s.Spec.DeletionPolicy = v1alpha1.DeletionDelete
@@ -189,6 +189,19 @@ var _ = Describe("A database by CloudNativePG", Ordered, func() {
 		Expect(databaseNamed(ctx, s.Namespace, provision.SecondName)).To(BeEmpty())
 	})
 
-	It("is created by the template of a pool, one after the other", func(ctx SpecContext) { createsByTemplate(ctx) }) // pool_template_suite_test.go
-	It("is deleted with a SiteClass only if its template says so", func(ctx SpecContext) { deletesByTemplate(ctx) })
+	It("is created by the template of a pool, one after the other", func(ctx SpecContext) {
+		installCloudNativePG(ctx)
+		createsByTemplate(ctx) // pool_template_suite_test.go
+	})
+	It("is deleted with a SiteClass only if its template says so", func(ctx SpecContext) {
+		installCloudNativePG(ctx)
+		deletesByTemplate(ctx)
+	})
 })
+
+// installCloudNativePG installs the kinds of CloudNativePG that we write, without its operator.
+func installCloudNativePG(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "apply", "--server-side", "-f", "testdata/cloudnativepg.yaml")
+	awaitKinds(ctx, provision.ClusterKind, provision.ScheduledBackupKind)
+}

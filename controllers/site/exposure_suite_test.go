@@ -277,6 +277,7 @@ var _ = Describe("An address by HTTPRoute", Ordered, func() {
 	})
 
 	It("is led to the site where the Gateways take it", func(ctx SpecContext) {
+		installGatewayAPI(ctx)
 		startController(ctx)
 		s := createExposed(ctx, "routed", routeBy("public", "oak.example.org", "oak.example.com"))
 		expectAddress(ctx, s, "False RoutePending https://oak.example.org/site/routed")
@@ -341,6 +342,7 @@ var _ = Describe("An address by HTTPRoute", Ordered, func() {
 	})
 
 	It("is not to be had from a Gateway that the operator does not allow", func(ctx SpecContext) {
+		installGatewayAPI(ctx)
 		startController(ctx)
 		s := createExposed(ctx, "gatecrasher", routeBy("private", "oak.example.org"))
 		expectAddress(ctx, s, "False GatewayNotAllowed "+publicURL+"/site/gatecrasher")
@@ -349,6 +351,7 @@ var _ = Describe("An address by HTTPRoute", Ordered, func() {
 	})
 
 	It("leaves a route of that name alone that is the tenant's own", func(ctx SpecContext) {
+		installGatewayAPI(ctx)
 		startController(ctx)
 		namespace := newNamespace(ctx)
 		own := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"hostnames": []any{"shop.example.org"}}}}

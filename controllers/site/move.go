@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -63,6 +62,8 @@ type MoveReconciler struct {
 
 	// effects has the effect of each move, by its UID, see inEffect.
 	effects sync.Map
+	// failures has the loggedFailure of each move whose last step failed, by its UID, see noteStep.
+	failures sync.Map
 }
 
 // +kubebuilder:rbac:groups=paddock.health,resources=sitemoves,verbs=get;list;watch;patch
@@ -138,10 +139,8 @@ func (r *MoveReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.
 	if err == nil {
 		err = r.step(ctx, s)
 	}
+	r.noteStep(ctx, s.move.UID, phase, err) // move_failures.go
 	if err != nil {
-		if !apierrors.IsConflict(err) {
-			log.FromContext(ctx).Error(err, "a step of the move failed; the controller will retry", "phase", phase)
-		}
 		s.requeueAfter = retryDelay(phase, err)
 	}
 	if s.status.Phase != phase || s.status.Direction != direction {
@@ -410,6 +409,7 @@ func (r *MoveReconciler) drain(ctx context.Context, s *moveScope) error {
 // Sites, the Secrets with its connections, and its finalizer.
 func (r *MoveReconciler) endMove(ctx context.Context, s *moveScope) error {
 	r.effects.Delete(s.move.UID)
+	r.failures.Delete(s.move.UID)
 	if controllerutil.ContainsFinalizer(s.move, v1alpha1.SiteMoveFinalizer) {
 		if err := r.releaseReserved(ctx, s); err != nil { // before another move can begin
 			return err

@@ -250,6 +250,7 @@ var _ = DescribeTable("The schema takes a Webhook", func(ctx SpecContext, change
 	patch(ctx, hook, `{"spec":`+change+`}`)
 },
 	Entry("that never retries", `{"retry":{"delaysSeconds":[]}}`), Entry("that retries as often as can be", `{"retry":{"delaysSeconds":[`+strings.Repeat("1,", 19)+`86400]}}`),
+	Entry("with the highest port", `{"url":"https://[2001:db8::1]:65535/a"}`), Entry("with an empty port", `{"url":"https://example.org:/a"}`),
 	Entry("with authorities", `{"caBundle":"`+base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----"))+`"}`),
 )
 
@@ -262,6 +263,7 @@ var _ = DescribeTable("The schema refuses a Webhook", func(ctx SpecContext, chan
 },
 	Entry("of no type", `{"eventType":null}`), Entry("of an unknown type", `{"eventType":"user.deleted"}`),
 	Entry("without an address", `{"url":null}`), Entry("by http", `{"url":"http://example.org/"}`), Entry("without a host", `{"url":"https:///a"}`), Entry("with a port alone", `{"url":"https://:443/"}`),
+	Entry("with a port above 65535", `{"url":"https://example.org:65536/"}`), Entry("with port 0", `{"url":"https://example.org:0/"}`), Entry("with a port of many digits", `{"url":"https://[::1]:99999999999999999999/"}`),
 	Entry("with a user", `{"url":"https://me@example.org/"}`), Entry("with a fragment", `{"url":"https://example.org/#a"}`), Entry("with an endless address", `{"url":"https://example.org/`+strings.Repeat("a", 2048)+`"}`),
 	Entry("that does not say whether it is active", `{"active":null}`), Entry("with a field twice", `{"fields":["a","a"]}`), Entry("with an empty field", `{"fields":[""]}`),
 	Entry("with a list of extensions", `{"extensions":[]}`), Entry("signed in another way", `{"signing":"RSA"}`), Entry("that waits too long", `{"timeoutSeconds":31}`), Entry("or not at all", `{"timeoutSeconds":-1}`),

@@ -91,9 +91,46 @@ func structured(object schema.Object, within func(fielderror.Errors) fielderror.
 	}
 	var read cloudevent.Event
 	if err := read.UnmarshalJSON(attributes.Done()); err != nil {
+		if errs := attributeErrors(object); errs != nil {
+			return Sent{}, within(errs)
+		}
 		return Sent{}, within(invalid(err, func(name string) fielderror.Error { return fielderror.Error{At: "/" + name} }))
 	}
 	return sentOf(read, object.Get("data"), func(name string) fielderror.Error { return fielderror.Error{At: "/" + name} }, within)
+}
+
+// attributeErrors returns the error of each attribute of a CloudEvent in structured mode that the library cannot
+// parse. An error of the library does not name the attribute, so attributeErrors parses each one alone.
+func attributeErrors(object schema.Object) (errs fielderror.Errors) {
+	versions := spec.VS.Version(version)
+	for _, member := range object {
+		if member.Name == "data" || member.Name == "specversion" {
+			continue
+		}
+		alone := schema.NewWriter(nil)
+		alone.String("specversion", version)
+		alone.Raw(member.Name, member.Value)
+		var read cloudevent.Event
+		err := read.UnmarshalJSON(alone.Done())
+		if err == nil {
+			continue
+		}
+		f := fielderror.Error{At: string(jsontext.Pointer("").AppendToken(member.Name))}
+		switch kind := member.Value.Kind(); {
+		case versions.Attribute(member.Name) != nil && kind != jsontext.KindString:
+			f.Code, f.Detail = fielderror.CodeWrongType, "the value is not a string; send a string"
+		case kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray:
+			f.Code, f.Detail = fielderror.CodeWrongType, "the value is an object or an array; send a string, a number or a boolean"
+		case member.Name == "source":
+			f.Code, f.Detail = fielderror.CodeInvalidValue, fielderror.Quote(schema.String(member.Value))+" is not a URI reference; send one such as /clinic/1"
+		case member.Name == "time":
+			f.Code, f.Detail = fielderror.CodeInvalidValue, fielderror.Quote(schema.String(member.Value))+" is not a time of RFC 3339; send one such as 2026-03-01T09:30:00Z"
+		default:
+			f.Code, f.Detail = fielderror.CodeInvalidValue, err.Error()
+		}
+		errs = append(errs, f)
+	}
+	return errs
 }
 
 // IsBinary reports whether the header fields of a request are those of a CloudEvent in binary mode.

@@ -79,6 +79,9 @@ func address(at jsontext.Pointer, value jsontext.Value) fielderror.Errors {
 	if err != nil || !strings.HasPrefix(text, "https://") || parsed.Hostname() == "" || parsed.User != nil || strings.Contains(text, "#") {
 		return one(at, fielderror.CodeInvalidValue, fielderror.Quote(text)+" is not supported; send an https URL with a host and without user and fragment, such as https://example.org/hook")
 	}
+	if n, err := strconv.ParseUint(parsed.Port(), 10, 16); parsed.Port() != "" && (err != nil || n == 0) {
+		return one(at, fielderror.CodeOutOfRange, "the port "+fielderror.Quote(parsed.Port())+" is out of range; send an https URL without a port, or with one from 1 to 65535")
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -201,6 +202,47 @@ func TestErasedWhileRelayed(t *testing.T) {
 	close(hang)
 	mustWrite(t, site, to(rex(2), "e2", "Patient/rex", "a"))
 	until(t, "left", []string{"e2 to a: Failed"}, func() []string { return objectsLeft(t, namespace) })
+}
+
+// TestErasedWhileRelayFails shows that no WebhookDelivery is left of an event that is erased from its Record
+// before a new process has created the first WebhookDelivery, if the request for the second one fails.
+func TestErasedWhileRelayFails(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	mustWrite(t, site, to(rex(1), "e1", "Patient/rex", "a", "b"))
+	begun, hang := make(chan struct{}), make(chan struct{})
+	var creates atomic.Int64
+	config := control.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/namespaces/"+namespace+"/webhookdeliveries") {
+				switch creates.Add(1) {
+				case 1:
+					close(begun)
+					<-hang
+				case 2:
+					return nil, errors.New("the connection is lost")
+				}
+			}
+			return next.RoundTrip(r)
+		}}
+	})
+	var sent atomic.Bool
+	r := &receivers{answer: func(_ string, e store.AcceptedEvent, _ int) delivery.Outcome {
+		if e.ID == "e1" {
+			sent.Store(true)
+		}
+		return failed(delivery.Failed, time.Time{})
+	}}
+	deliverTo(t, config, namespace, map[string]*receivers{namespace: r})
+	<-begun
+	mustWrite(t, site, store.Op{Kind: store.Purge, Erase: true, Key: rex(0).Key})
+	close(hang)
+	mustWrite(t, site, to(rex(2), "e2", "Patient/rex", "a"))
+	until(t, "left", []string{"e2 to a: Failed"}, func() []string { return objectsLeft(t, namespace) })
+	if sent.Load() {
+		t.Error("an erased event was sent")
+	}
 }
 
 // TestErasedWhileWaiting shows that an event is not sent after its erasure, if its delivery waits for an

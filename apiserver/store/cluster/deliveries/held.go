@@ -268,7 +268,10 @@ func (q *queue) confirm(ctx context.Context, entries []*entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	inRecord, err := q.eventsOf(ctx, entries[0])
+	q.mu.Lock()
+	name := entries[0].claim.held.record.Name
+	q.mu.Unlock()
+	inRecord, err := q.eventsOf(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -288,11 +291,8 @@ func (q *queue) confirm(ctx context.Context, entries []*entry) error {
 	return nil
 }
 
-// eventsOf returns the ids of the events that are still in the Record of an entry.
-func (q *queue) eventsOf(ctx context.Context, e *entry) (map[string]bool, error) {
-	q.mu.Lock()
-	name := e.claim.held.record.Name
-	q.mu.Unlock()
+// eventsOf returns the ids of the events that are still in a Record. It returns nil if the Record does not exist.
+func (q *queue) eventsOf(ctx context.Context, name string) (map[string]bool, error) {
 	var record recordsv1.Record
 	err := q.client.Get(ctx, objects.Records, q.namespace, name, &record)
 	if apierrors.IsNotFound(err) {

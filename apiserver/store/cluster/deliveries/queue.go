@@ -74,9 +74,12 @@ type queue struct {
 	trims chan struct{}
 
 	// relayed are the new deliveries that are not in entries yet. caughtUp are the keys of the sites
-	// whose events from before the queue began have been relayed. Only syncLoop uses both.
-	relayed  []*entry
-	caughtUp map[string]bool
+	// whose events from before the queue began have been relayed. unchecked are the WebhookDeliveries, by name of
+	// the Record, that relayRecord created before it failed: their events may have been erased before. Only
+	// syncLoop and its goroutines use these fields.
+	relayed   []*entry
+	caughtUp  map[string]bool
+	unchecked map[string][]*entry
 }
 
 // offer is a state of a WebhookDelivery from a watch or a list.
@@ -119,7 +122,7 @@ type entry struct {
 func newQueue(r *Runner, namespace string, lease *heldLease) *queue {
 	return &queue{
 		Runner: r, namespace: namespace, lease: lease, wakeSync: make(chan struct{}, 1), wakeDispatch: make(chan struct{}, 1),
-		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), heldRecords: map[string]*heldRecord{}, caughtUp: map[string]bool{}, closed: map[string]bool{}, emptied: map[string]string{},
+		trims: make(chan struct{}, 1), removals: make(chan struct{}, creators), heldRecords: map[string]*heldRecord{}, unchecked: map[string][]*entry{}, caughtUp: map[string]bool{}, closed: map[string]bool{}, emptied: map[string]string{},
 		// The replica that had this shard before may have relayed a part of the events. The rest must
 		// be relayed before any delivery is sent.
 		expected: true, mustList: true, arrived: map[string]*recordsv1.Record{}, offered: map[string]offer{}, entries: map[string]*entry{}, hooks: map[hookID]*hook{}, keys: map[string]bool{},

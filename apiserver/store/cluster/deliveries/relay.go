@@ -31,6 +31,9 @@ const creators = 16
 // For each site, the first pass with events creates WebhookDeliveries, of which an earlier holder of
 // the shard may have created some. Later passes hold the events (see hold).
 func (q *queue) relay(ctx context.Context) error {
+	if err := q.checkCreated(ctx); err != nil {
+		return err
+	}
 	q.mu.Lock()
 	mustList, arrived := q.mustList, q.arrived
 	q.mustList, q.listing, q.arrived = false, mustList, map[string]*recordsv1.Record{}
@@ -67,6 +70,29 @@ func (q *queue) relay(ctx context.Context) error {
 	q.relayed = nil
 	signal(q.wakeDispatch)
 	return nil
+}
+
+// checkCreated deletes the unchecked WebhookDeliveries whose events are no longer in their Record, and their entries
+// in relayed. Errors are those of the API server.
+func (q *queue) checkCreated(ctx context.Context) error {
+	for name, created := range q.unchecked {
+		there, err := q.eventsOf(ctx, name)
+		if err != nil {
+			return err
+		}
+		if q.relayed, err = q.dropErased(ctx, q.relayed, notIn(there, created)); err != nil {
+			return err
+		}
+		delete(q.unchecked, name)
+	}
+	return nil
+}
+
+// noteUnchecked makes the next pass check WebhookDeliveries of a Record.
+func (q *queue) noteUnchecked(record string, created []*entry) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unchecked[record] = created
 }
 
 // relayListed is relayEach for all Records of the namespace with events.
@@ -126,7 +152,8 @@ func (q *queue) putBack(record *recordsv1.Record) {
 
 // relayRecord creates the deliveries of a Record's events, and then removes the events from the
 // Record. It returns the new pending deliveries. At an invalid event it stops without an error, and
-// leaves all events in the Record.
+// leaves all events in the Record. If it fails before it has tried to remove the events, the next pass checks what
+// it has created (checkCreated).
 func (q *queue) relayRecord(ctx context.Context, record *recordsv1.Record) (made []*entry, err error) {
 	var last int64
 	var created []*entry
@@ -138,14 +165,15 @@ func (q *queue) relayRecord(ctx context.Context, record *recordsv1.Record) (made
 		}
 		for _, webhook := range event.Targets {
 			e, isNew, err := q.createDelivery(ctx, hookID{record.Spec.SiteKey, webhook}, event)
+			if isNew {
+				created = append(created, e)
+			}
 			if err != nil {
+				q.noteUnchecked(record.Name, created)
 				return made, err
 			}
 			if e != nil {
 				made = append(made, e)
-			}
-			if isNew {
-				created = append(created, e)
 			}
 		}
 		last = event.Sequence
@@ -162,21 +190,32 @@ func (q *queue) relayRecord(ctx context.Context, record *recordsv1.Record) (made
 	if from == record {
 		return made, nil
 	}
-	return q.dropErased(ctx, made, created, from)
+	var there map[string]bool
+	if from != nil {
+		there = eventIDs(from)
+	}
+	// The missing events were erased, or an earlier replica has relayed them.
+	erased := notIn(there, created)
+	if made, err = q.dropErased(ctx, made, erased); err != nil {
+		q.noteUnchecked(record.Name, erased)
+	}
+	return made, err
 }
 
-// dropErased deletes the WebhookDeliveries of created whose events were no longer in the Record when events
-// were removed from it: they were erased, or an earlier replica has relayed them. record is the Record at that
-// time, or nil if it was deleted. dropErased returns the rest of made.
-func (q *queue) dropErased(ctx context.Context, made, created []*entry, record *recordsv1.Record) ([]*entry, error) {
-	there := map[string]bool{}
-	if record != nil {
-		there = eventIDs(record)
-	}
-	for _, e := range created {
-		if there[e.object.Spec.Event] {
-			continue
+// notIn returns the entries whose events are not in there.
+func notIn(there map[string]bool, entries []*entry) (missing []*entry) {
+	for _, e := range entries {
+		if !there[e.object.Spec.Event] {
+			missing = append(missing, e)
 		}
+	}
+	return missing
+}
+
+// dropErased deletes the WebhookDeliveries of erased, and returns the rest of made. Errors are those of the API
+// server.
+func (q *queue) dropErased(ctx context.Context, made, erased []*entry) ([]*entry, error) {
+	for _, e := range erased {
 		if err := q.client.Delete(ctx, objects.Delivery, q.namespace, e.name, nil); err != nil {
 			return made, objects.StoreError("remove delivery "+e.name, err)
 		}
@@ -187,7 +226,8 @@ func (q *queue) dropErased(ctx context.Context, made, created []*entry, record *
 
 // createDelivery creates the WebhookDelivery of an event for a webhook, and returns its entry. created is false
 // if the WebhookDelivery existed. createDelivery returns no entry if the delivery is in entries already, has
-// succeeded or is a dead letter.
+// succeeded or is a dead letter. If the request to create it fails, createDelivery returns its entry, with created
+// true, in addition to the error: kube-apiserver may have created it.
 func (q *queue) createDelivery(ctx context.Context, id hookID, event store.AcceptedEvent) (e *entry, created bool, err error) {
 	h, err := q.hook(ctx, id)
 	if err != nil {
@@ -210,7 +250,7 @@ func (q *queue) createDelivery(ctx context.Context, id hookID, event store.Accep
 		return e, false, err
 	}
 	if err != nil {
-		return nil, false, objects.StoreError("create delivery "+name, err)
+		return newEntry(h, obj), true, objects.StoreError("create delivery "+name, err)
 	}
 	obj.ObjectMeta = meta
 	return newEntry(h, obj), true, nil

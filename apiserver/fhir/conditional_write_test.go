@@ -73,7 +73,9 @@ var _ = Describe("A conditional update", func() {
 
 	It("honours If-Match and If-None-Match", func(ctx context.Context) {
 		s := newSite(ctx)
-		Expect(s.do("PUT", criteria, tagged("1", ""), with("If-Match", `W/"1"`)).status).To(Equal(http.StatusPreconditionFailed))
+		unmatched := s.do("PUT", criteria, tagged("1", ""), with("If-Match", `W/"1"`))
+		Expect(unmatched.status).To(Equal(http.StatusPreconditionFailed))
+		Expect(unmatched.json().at("issue", 0, "diagnostics")).To(Equal("If-Match requires a record, but no record matches the criteria; correct the criteria or omit the header"))
 		Expect(s.do("PUT", criteria, tagged("1", ""), with("If-None-Match", "*")).status).To(Equal(http.StatusCreated))
 		Expect(s.do("PUT", criteria, tagged("1", ""), with("If-None-Match", "*")).status).To(Equal(http.StatusPreconditionFailed))
 		Expect(s.do("PUT", criteria, tagged("1", ""), with("If-Match", `W/"7"`)).status).To(Equal(http.StatusPreconditionFailed))
@@ -178,7 +180,9 @@ var _ = Describe("A conditional delete", func() {
 		const criteria = "/patient?identifier=urn:chip|1"
 		Expect(s.do("DELETE", criteria, "").body).To(Equal(`{"status":200,"statusText":"OK: no record matches the criteria, so nothing was deleted"}`))
 		Expect(s.do("DELETE", criteria, "", acceptFHIR).code()).To(Equal("no_match"))
-		Expect(s.do("DELETE", criteria, "", with("If-Match", "*")).status).To(Equal(http.StatusPreconditionFailed))
+		unmatched := s.do("DELETE", criteria, "", with("If-Match", "*"))
+		Expect(unmatched.status).To(Equal(http.StatusPreconditionFailed))
+		Expect(unmatched.json().at("issue", 0, "diagnostics")).To(Equal("If-Match requires a record, but no record matches the criteria; correct the criteria or omit the header"))
 		for _, id := range []string{"rex", "max"} {
 			s.do("PUT", "/patient/"+id, tagged("1", ""))
 		}

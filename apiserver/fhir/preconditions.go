@@ -30,11 +30,11 @@ type preconditions struct {
 }
 
 func parsePreconditions(header http.Header) (preconditions, error) {
-	ifMatch, err := web.ParseETags(header, "If-Match", etagSyntax)
+	ifMatch, err := web.ParsePrecondition(header, "If-Match", etagSyntax)
 	if err != nil {
 		return preconditions{}, err
 	}
-	ifNoneMatch, err := web.ParseETags(header, "If-None-Match", etagSyntax)
+	ifNoneMatch, err := web.ParsePrecondition(header, "If-None-Match", etagSyntax)
 	if err != nil {
 		return preconditions{}, err
 	}

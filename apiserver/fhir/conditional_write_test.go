@@ -71,6 +71,25 @@ var _ = Describe("A conditional update", func() {
 		Expect(closed.do("PUT", criteria, tagged("1", "")).status).To(Equal(http.StatusCreated))
 	})
 
+	It("refuses If-None-Exist, as every write but a create does", func(ctx context.Context) {
+		s := newSite(ctx)
+		s.put("/patient/rex", tagged("1", ""))
+		for _, write := range [][3]string{
+			{"PUT", criteria, tagged("1", `,"active":true`)},
+			{"PUT", "/patient/rex", tagged("1", `,"active":true`)},
+			{"DELETE", criteria, ""},
+			{"DELETE", "/patient/rex", ""},
+		} {
+			refused := s.do(write[0], write[1], write[2], with("If-None-Exist", "identifier=urn:chip|1"))
+			Expect(refused.status).To(Equal(http.StatusBadRequest), refused.body)
+			Expect(refused.json().at("issue", 0, "diagnostics")).To(HavePrefix("If-None-Exist is only supported on a create"))
+		}
+		a := s.do("POST", "", bundleOf("transaction", asks("PUT", "Patient/rex", luna, `"ifNoneExist":"identifier=urn:chip|1"`)))
+		Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
+		Expect(a.json().at("issue", 0, "expression", 0)).To(Equal("Bundle.entry[0]"))
+		Expect(s.do("GET", "/patient/rex", "").header.Get("ETag")).To(Equal(`W/"1"`))
+	})
+
 	It("honours If-Match and If-None-Match", func(ctx context.Context) {
 		s := newSite(ctx)
 		unmatched := s.do("PUT", criteria, tagged("1", ""), with("If-Match", `W/"1"`))

@@ -133,6 +133,7 @@ var _ = Describe("A record", func() {
 			Expect(s.do("PUT", path, put, ifMatch(second)).status).To(Equal(http.StatusOK))
 			Expect(s.do("PATCH", path, `{"notes":"4"}`, ifMatch("*")).status).To(Equal(http.StatusOK))
 			Expect(s.do("PATCH", path, `{}`, ifMatch("4")).errs()).To(Equal([]string{"header If-Match invalid_header"}))
+			Expect(s.do("PATCH", path, `{}`, ifMatch("")).errs()).To(Equal([]string{"header If-Match invalid_header"}))
 			Expect(s.do("PATCH", path, `{}`, with("If-None-Match", "*")).errs()).To(Equal([]string{"header If-None-Match invalid_header"}))
 			const past = "Sat, 01 Jan 2000 00:00:00 GMT"
 			Expect(s.do("PATCH", path, `{}`, with("If-Unmodified-Since", past)).errs()).To(Equal([]string{"header If-Unmodified-Since invalid_header"}))

@@ -29,7 +29,7 @@ func (r *request) precondition() (web.ETags, error) {
 	if len(r.Header.Values("If-None-Match")) > 0 {
 		return web.ETags{}, unsupportedPrecondition("If-None-Match", "send If-Match, or create with an id of your own to create only once")
 	}
-	ifMatch, err := web.ParseETags(r.Header, "If-Match", etagSyntax)
+	ifMatch, err := web.ParsePrecondition(r.Header, "If-Match", etagSyntax)
 	if err == nil && !ifMatch.Given && len(r.Header.Values("If-Unmodified-Since")) > 0 {
 		return web.ETags{}, unsupportedPrecondition("If-Unmodified-Since", "send If-Match")
 	}

@@ -248,15 +248,20 @@ func (w *entryWrite) resolve() (step, error) {
 	}
 }
 
-// checkDistinct returns an error if two entries write the same record or claim the same criteria.
-// Errors: r4.Errors.
+// checkDistinct returns an error if two entries write the same record or claim the same criteria, or
+// if one deletes the record that a conditional create finds. writes are in the order of processing, so
+// deletions come first. R4 http.html#trules. Errors: r4.Errors.
 func checkDistinct(writes []*entryWrite) error {
 	seen := map[string]string{}
 	for _, w := range writes {
 		if w.step.found != nil {
+			name := lowerReference(w.step.found.Key)
+			if first, deleted := seen[name]; deleted {
+				return r4.Errors{invalidBundle(w.path, "the criteria of this entry match "+r4.Quote(name)+", which "+first+" deletes; send the two entries in separate transactions")}
+			}
 			continue
 		}
-		names := []string{w.step.op.Key.Type + "/" + strings.ToLower(w.step.op.Key.ID)}
+		names := []string{lowerReference(w.step.op.Key)}
 		for _, claim := range w.step.op.Claims {
 			names = append(names, claim.Line)
 		}
@@ -273,3 +278,7 @@ func checkDistinct(writes []*entryWrite) error {
 	}
 	return nil
 }
+
+// lowerReference returns the relative reference to a record with its id in lower case, because ids are
+// case-insensitive.
+func lowerReference(key store.Key) string { return key.Type + "/" + strings.ToLower(key.ID) }

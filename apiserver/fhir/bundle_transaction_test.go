@@ -205,6 +205,9 @@ var _ = Describe("A transaction", func() {
 				asks("POST", "Patient", tagged("2", ""), `"ifNoneExist":"identifier=urn:chip|2"`),
 				asks("POST", "Patient", tagged("2", ""), `"ifNoneExist":"identifier=urn:chip|2"`),
 			},
+			"a create by criteria that match what is deleted": {
+				asks("POST", "Patient", tagged("1", ""), `"ifNoneExist":"identifier=urn:chip|1"`), asks("DELETE", "Patient/REX", ""),
+			},
 			"a fullUrl twice": {named(uuid1, asks("POST", "Patient", luna)), named(uuid1, asks("POST", "Patient", luna))},
 		} {
 			a := s.do("POST", "", bundleOf("transaction", entries...))

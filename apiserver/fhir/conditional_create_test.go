@@ -81,6 +81,7 @@ var _ = Describe("If-None-Exist", func() {
 		for _, criteria := range []string{
 			"", "_count=1", "colour=brown", "identifier=%zz", "_format=json", "Person?identifier=985", s.base + "/Person?identifier=985",
 			"https://elsewhere.example.org/fhir/Patient?identifier=985",
+			"name=M\xfcller", // Latin-1, which some clients write into headers and which would match no record
 		} {
 			Expect(s.do("POST", "/patient", chipped, with("If-None-Exist", criteria)).status).To(Equal(http.StatusBadRequest), criteria)
 		}

@@ -71,9 +71,30 @@ var _ = Describe("A conditional update", func() {
 		Expect(closed.do("PUT", criteria, tagged("1", "")).status).To(Equal(http.StatusCreated))
 	})
 
+	It("refuses If-None-Exist, as every write but a create does", func(ctx context.Context) {
+		s := newSite(ctx)
+		s.put("/patient/rex", tagged("1", ""))
+		for _, write := range [][3]string{
+			{"PUT", criteria, tagged("1", `,"active":true`)},
+			{"PUT", "/patient/rex", tagged("1", `,"active":true`)},
+			{"DELETE", criteria, ""},
+			{"DELETE", "/patient/rex", ""},
+		} {
+			refused := s.do(write[0], write[1], write[2], with("If-None-Exist", "identifier=urn:chip|1"))
+			Expect(refused.status).To(Equal(http.StatusBadRequest), refused.body)
+			Expect(refused.json().at("issue", 0, "diagnostics")).To(HavePrefix("If-None-Exist is only supported on a create"))
+		}
+		a := s.do("POST", "", bundleOf("transaction", asks("PUT", "Patient/rex", luna, `"ifNoneExist":"identifier=urn:chip|1"`)))
+		Expect(a.status).To(Equal(http.StatusBadRequest), a.body)
+		Expect(a.json().at("issue", 0, "expression", 0)).To(Equal("Bundle.entry[0]"))
+		Expect(s.do("GET", "/patient/rex", "").header.Get("ETag")).To(Equal(`W/"1"`))
+	})
+
 	It("honours If-Match and If-None-Match", func(ctx context.Context) {
 		s := newSite(ctx)
-		Expect(s.do("PUT", criteria, tagged("1", ""), with("If-Match", `W/"1"`)).status).To(Equal(http.StatusPreconditionFailed))
+		unmatched := s.do("PUT", criteria, tagged("1", ""), with("If-Match", `W/"1"`))
+		Expect(unmatched.status).To(Equal(http.StatusPreconditionFailed))
+		Expect(unmatched.json().at("issue", 0, "diagnostics")).To(Equal("If-Match requires a record, but no record matches the criteria; correct the criteria or omit the header"))
 		Expect(s.do("PUT", criteria, tagged("1", ""), with("If-None-Match", "*")).status).To(Equal(http.StatusCreated))
 		Expect(s.do("PUT", criteria, tagged("1", ""), with("If-None-Match", "*")).status).To(Equal(http.StatusPreconditionFailed))
 		Expect(s.do("PUT", criteria, tagged("1", ""), with("If-Match", `W/"7"`)).status).To(Equal(http.StatusPreconditionFailed))
@@ -178,7 +199,9 @@ var _ = Describe("A conditional delete", func() {
 		const criteria = "/patient?identifier=urn:chip|1"
 		Expect(s.do("DELETE", criteria, "").body).To(Equal(`{"status":200,"statusText":"OK: no record matches the criteria, so nothing was deleted"}`))
 		Expect(s.do("DELETE", criteria, "", acceptFHIR).code()).To(Equal("no_match"))
-		Expect(s.do("DELETE", criteria, "", with("If-Match", "*")).status).To(Equal(http.StatusPreconditionFailed))
+		unmatched := s.do("DELETE", criteria, "", with("If-Match", "*"))
+		Expect(unmatched.status).To(Equal(http.StatusPreconditionFailed))
+		Expect(unmatched.json().at("issue", 0, "diagnostics")).To(Equal("If-Match requires a record, but no record matches the criteria; correct the criteria or omit the header"))
 		for _, id := range []string{"rex", "max"} {
 			s.do("PUT", "/patient/"+id, tagged("1", ""))
 		}

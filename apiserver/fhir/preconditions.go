@@ -29,12 +29,14 @@ type preconditions struct {
 	absent bool
 }
 
+// parsePreconditions parses the preconditions of an update, a patch or a delete. Errors: *web.ETagError,
+// *invalidError.
 func parsePreconditions(header http.Header) (preconditions, error) {
-	ifMatch, err := web.ParseETags(header, "If-Match", etagSyntax)
+	ifMatch, err := web.ParsePrecondition(header, "If-Match", etagSyntax)
 	if err != nil {
 		return preconditions{}, err
 	}
-	ifNoneMatch, err := web.ParseETags(header, "If-None-Match", etagSyntax)
+	ifNoneMatch, err := web.ParsePrecondition(header, "If-None-Match", etagSyntax)
 	if err != nil {
 		return preconditions{}, err
 	}
@@ -46,6 +48,8 @@ func parsePreconditions(header http.Header) (preconditions, error) {
 		return invalid("If-None-Match on a write can only be *, with which the write succeeds only if the record does not exist; send * or omit the header")
 	case ifNoneMatch.Given && ifMatch.Given:
 		return invalid("If-Match and If-None-Match cannot be combined; send one of the two")
+	case len(header.Values("If-None-Exist")) > 0: // R4 http.html#ccreate
+		return invalid("If-None-Exist is only supported on a create by POST; omit the header, or send the criteria in the URL of a conditional interaction, such as PUT {type}?{criteria}")
 	case len(header.Values("If-Unmodified-Since")) > 0 && !ifMatch.Given: // which If-Match overrides, RFC 9110 §13.2.2
 		return invalid("If-Unmodified-Since is not supported by writes, because several versions can have one second; send If-Match")
 	}

@@ -24,12 +24,17 @@ func TestParsePreconditions(t *testing.T) {
 		"absent in a version":     {"", `W/"3"`, preconditions{}, true},
 		"both":                    {"*", "*", preconditions{}, true},
 		"an item that is missing": {`W/"3",`, "", preconditions{}, true},
+		"an empty If-Match":       {" ", "", preconditions{}, true},
+		"an empty If-None-Match":  {"", " ", preconditions{}, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			header := http.Header{}
-			header.Set("If-Match", test.match)
-			header.Set("If-None-Match", test.noneMatch)
+			for name, value := range map[string]string{"If-Match": test.match, "If-None-Match": test.noneMatch} {
+				if value != "" {
+					header.Set(name, value)
+				}
+			}
 			got, err := parsePreconditions(header)
 			header.Set("If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT")
 			if _, again := parsePreconditions(header); (again != nil) != (test.refused || !got.ifMatch.Given) {

@@ -213,7 +213,11 @@ func storeProblem(err error) (problem, bool) {
 	case errors.As(err, &deleted):
 		return failure(http.StatusGone, issueDeleted, codeDeleted, err.Error()).withHeader("ETag", etag(deleted.Version).String()), true
 	case errors.As(err, &precondition):
-		p := failure(http.StatusPreconditionFailed, issueConflict, codeVersionConflict, err.Error())
+		text := err.Error()
+		if precondition.Key.ID == "" { // a conditional interaction without a match
+			text = "If-Match requires a record, but no record matches the criteria; correct the criteria or omit the header"
+		}
+		p := failure(http.StatusPreconditionFailed, issueConflict, codeVersionConflict, text)
 		if precondition.Current != nil {
 			p = p.withHeader("ETag", etag(precondition.Current.Version).String())
 		}

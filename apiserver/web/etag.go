@@ -62,6 +62,16 @@ func ParseETags(header http.Header, name string, syntax *regexp.Regexp) (ETags, 
 	return parsed, nil
 }
 
+// ParsePrecondition is ParseETags for a write, which must not ignore a precondition: a header field
+// without a value names no version, so it is an error too. RFC 9110 §13.1.1. Errors: *ETagError.
+func ParsePrecondition(header http.Header, name string, syntax *regexp.Regexp) (ETags, error) {
+	parsed, err := ParseETags(header, name, syntax)
+	if err == nil && !parsed.Given && len(header.Values(name)) > 0 {
+		return ETags{}, &ETagError{Header: name}
+	}
+	return parsed, err
+}
+
 // MatchStrong reports whether a tag matches by strong comparison, as If-Match requires. A weak tag
 // matches only *. RFC 9110 §13.1.1.
 func (t ETags) MatchStrong(tag ETag) bool {

@@ -49,6 +49,23 @@ func TestParseETags(t *testing.T) {
 	}
 }
 
+func TestParsePrecondition(t *testing.T) {
+	parse := func(values ...string) (ETags, error) {
+		return ParsePrecondition(http.Header{"If-Match": values}, "If-Match", testSyntax)
+	}
+	if got, err := parse(); got.Given || err != nil {
+		t.Errorf("no header field: got %+v, error %v", got, err)
+	}
+	if got, err := parse(`"3"`); !got.Given || err != nil {
+		t.Errorf("a version: got %+v, error %v", got, err)
+	}
+	for _, values := range [][]string{{""}, {" "}, {`"3"`, ""}} {
+		if _, err := parse(values...); !errors.As(err, new(*ETagError)) {
+			t.Errorf("%q: error %v", values, err)
+		}
+	}
+}
+
 func TestMatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		value        string

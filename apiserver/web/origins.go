@@ -18,7 +18,10 @@ func AllowOrigins(origins []string) *cors.Cors {
 		AllowedOrigins: origins,
 		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowedHeaders: []string{"*"},
-		ExposedHeaders: []string{"Accept-Patch", "Age", "Allow", "ETag", "Link", "Location", "Retry-After", "WWW-Authenticate", requestIDHeader, correlationIDHeader},
-		MaxAge:         preflightAge,
+		ExposedHeaders: []string{
+			"Accept-Patch", "Age", "Allow", "Content-Location", "ETag", "Link", "Location", "RateLimit", "RateLimit-Policy", "Retry-After",
+			"WWW-Authenticate", "X-Progress", requestIDHeader, correlationIDHeader,
+		},
+		MaxAge: preflightAge,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/store"
@@ -214,9 +215,12 @@ func (p *parser) parameter(name string, values []string) error {
 		}
 		var err error
 		normalized := value
-		if isResultParameter {
+		switch {
+		case !utf8.ValidString(value): // it would match nothing, so a conditional create would always create
+			err = fmt.Errorf("%s is not valid UTF-8; percent-encode the text in UTF-8", r4.Quote(value))
+		case isResultParameter:
 			normalized, err = known.parse(p, modifier, value)
-		} else {
+		default:
 			err = p.addFilter(name, value)
 		}
 		var unknown *unknownError

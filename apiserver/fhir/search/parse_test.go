@@ -110,6 +110,7 @@ func TestParseRefuses(t *testing.T) {
 		"the second time":              {"_id=1&_id=2,3,_", Options{}, []Error{{"_id", `repetition 2 of 2: value 3 of 3: "_" is not an id; give 1 to 64 of the characters A-Z, a-z, 0-9, '-' and '.'`}}},
 		"empty item":                   {"_id=a,,b", Options{}, []Error{{"_id", `"a,,b" has an empty item; separate values by single commas`}}},
 		"only a comma":                 {"_id=,", Options{}, []Error{{"_id", `"," has an empty item; separate values by single commas`}}},
+		"Latin-1":                      {"identifier=a&identifier=M%FCller", Options{Lenient: true}, []Error{{"identifier", `repetition 2 of 2: "M\xfcller" is not valid UTF-8; percent-encode the text in UTF-8`}}},
 		"sort":                         {"_sort=gender", Options{}, []Error{{"_sort", `"gender" is not a sort key of Patient; give one of ` + sortKeys}}},
 		"sort by date, by FHIR":        {"_sort=_id,-date", Options{}, []Error{{"_sort", `key 2 of 2: "-date" is not a sort key of Patient; give one of ` + sortKeys}}},
 		"too many sort keys":           {"_sort=a,b,c,d,e,f,g,h,i,j,k", Options{}, []Error{{"_sort", "there are 11 sort keys; give at most 10"}}},

@@ -109,7 +109,7 @@ func (e *operationUnknownError) Error() string {
 		supported = "; did you mean " + name + "? Supported"
 	}
 	return "the operation " + r4.Quote(e.name) + " is not supported at this path" + supported + " operations: " +
-		"POST {type}/$validate, POST {type}/{id}/$validate, POST {type}/{id}/$purge, GET Patient/{id}/$everything, GET $export, GET Patient/$export, GET Group/{id}/$export and POST $import"
+		"POST {type}/$validate, POST {type}/{id}/$validate, POST {type}/{id}/$purge, GET or POST Patient/{id}/$everything, GET $export, GET Patient/$export, GET Group/{id}/$export and POST $import"
 }
 
 // updateCreateError rejects a PUT that would create a record, on a site that chooses the ids of new

@@ -27,6 +27,19 @@ func canHaveEverything(r *http.Request) bool {
 	return ok && kind.Name == patientType
 }
 
+// everythingByPost serves POST …/Patient/{id}/$everything, which is how many clients call operations. The
+// parameters of the body are added to those of the URL. R4 operations.html#request.
+func (h *handler) everythingByPost(w http.ResponseWriter, r *request) error {
+	body, err := r.readBody(w)
+	if err != nil {
+		return err
+	}
+	if err := r.addParameters(body); err != nil {
+		return err
+	}
+	return h.everything(w, r)
+}
+
 // everything serves GET …/Patient/{id}/$everything: the Patient, the records of the compartment and
 // the records to which these refer. The caller needs the right to get the Patient and to list
 // Patients. Records of other types that the caller may not list are omitted. Errors:

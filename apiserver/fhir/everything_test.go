@@ -134,10 +134,43 @@ var _ = Describe("Everything of a patient", func() {
 				}
 			})
 
+			It("takes its parameters from a Parameters resource, as many clients send them", func() {
+				sent := func(list string, options ...option) answer {
+					return s.do("POST", "/Patient/rex/$everything", parameters(list), append(options, sendFHIR, acceptFHIR)...)
+				}
+				all := s.do("GET", "/Patient/rex/$everything", "", acceptFHIR).json().ids()
+				Expect(sent("").json().ids()).To(Equal(all))
+				Expect(s.do("POST", "/Patient/rex/$everything", "").json().ids()).To(Equal(all), "without a body")
+				Expect(s.do("POST", "/Patient/rex/$everything", `{"resourceType":"Parameters"}`).json().ids()).To(Equal(all))
+				page := sent(`{"name":"_type","valueCode":"Group"},{"name":"_type","valueCode":"Organization"},{"name":"_count","valueInteger":1},{"name":"_since","valueInstant":"2020-01-01T00:00:00Z"}`).json()
+				Expect(page.ids()).To(Equal([]string{"herd"}))
+				Expect(s.do("GET", page.link("next"), "").json().ids()).To(Equal([]string{"org"}))
+				Expect(s.do("POST", "/Patient/rex/$everything?_type=Group", parameters(`{"name":"_type","valueCode":"Organization"}`)).json().ids()).To(Equal([]string{"herd", "org"}))
+				for list, code := range map[string]string{
+					`{"name":"start","valueDate":"2026-01-01"}`: "invalid_query", `{"name":"_count","valueString":"x"}`: "invalid_query", `{"valueInteger":1}`: "invalid_query",
+					`{"name":"_count"}`: "invalid_parameters", `{"name":"_count","valueInteger":1,"valueString":"1"}`: "invalid_parameters", `{"name":"_type","valueCoding":{"code":"Group"}}`: "invalid_parameters", `7`: "invalid_parameters",
+				} {
+					a := sent(list)
+					Expect(a.status).To(Equal(http.StatusBadRequest), list)
+					Expect(a.code()).To(Equal(code), list)
+				}
+				for _, body := range []string{`{"resourceType":"Patient"}`, `{"resourceType":"Parameters","parameter":{}}`, `{`, `[]`} {
+					a := s.do("POST", "/Patient/rex/$everything", body, sendFHIR)
+					Expect(a.status).To(Equal(http.StatusBadRequest), body)
+					Expect(a.code()).To(Equal("invalid_parameters"), body)
+				}
+				Expect(s.do("POST", "/Patient/rex/$everything", "start=2026", with("Content-Type", "application/x-www-form-urlencoded")).status).To(Equal(http.StatusUnsupportedMediaType))
+				Expect(s.do("POST", "/Patient/nobody/$everything", parameters("")).code()).To(Equal("resource_not_found"))
+				Expect(sent("", with("X-Caller", "no-list")).code()).To(Equal("permission_denied"))
+			})
+
 			It("is answered in bundles", func() {
 				sent := []string{asks("GET", "Patient/rex/$everything?_type=Person", ""), asks("GET", "Patient/nobody/$everything", "")}
 				answered := s.do("POST", "", bundleOf("batch", sent...), sendFHIR, acceptFHIR).json()
 				Expect(statuses(answered)).To(Equal([]string{"200 OK", "404 Not Found"}))
+				Expect(document(answered.at("entry", 0, "resource").(map[string]any)).ids()).To(Equal([]string{"ann"}))
+				byPost := asks("POST", "Patient/rex/$everything", parameters(`{"name":"_type","valueCode":"Person"}`))
+				answered = s.do("POST", "", bundleOf("batch", byPost), sendFHIR, acceptFHIR).json()
 				Expect(document(answered.at("entry", 0, "resource").(map[string]any)).ids()).To(Equal([]string{"ann"}))
 			})
 

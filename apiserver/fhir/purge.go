@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/fhir/search"
 	"github.com/paddock-health/paddock/apiserver/fhir/search/extract"
-	"github.com/paddock-health/paddock/apiserver/jsonwalk"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -122,23 +120,17 @@ func (r *request) readPurge(w http.ResponseWriter) (withCompartment bool, err er
 // purgeParameter returns the value of the parameter compartment in a Parameters resource, or "" if
 // it has none.
 func purgeParameter(raw []byte) (value string, err error) {
-	for m := range jsonwalk.Members(raw) { // isParameters has excluded errors
-		if m.Name != "parameter" {
-			continue
+	parameters, err := readParameters(raw)
+	if err != nil {
+		return "", err
+	}
+	for _, p := range parameters {
+		sent := p.members["valueBoolean"]
+		isBoolean := sent.Kind() == jsontext.KindTrue || sent.Kind() == jsontext.KindFalse
+		if p.name != compartmentParameter || !isBoolean || value != "" {
+			return "", invalidParameters("a $purge has only the parameter compartment; give it once, as valueBoolean")
 		}
-		if m.Value.Kind() != jsontext.KindBeginArray {
-			return "", invalidParameters("Parameters.parameter must be an array; send an array of parameters")
-		}
-		for each := range jsonwalk.Elements(m.Value) {
-			var sent struct {
-				Name         string `json:"name"`
-				ValueBoolean *bool  `json:"valueBoolean"`
-			}
-			if json.Unmarshal(each, &sent) != nil || sent.Name != compartmentParameter || sent.ValueBoolean == nil || value != "" {
-				return "", invalidParameters("a $purge has only the parameter compartment; give it once, as valueBoolean")
-			}
-			value = strconv.FormatBool(*sent.ValueBoolean)
-		}
+		value = string(sent)
 	}
 	return value, nil
 }

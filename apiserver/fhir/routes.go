@@ -55,7 +55,7 @@ const root = "/site/{siteId}/fhir"
 func (h *handler) paths() map[string]methods {
 	validate := methods{http.MethodPost: {verb: "create", run: h.validate}}
 	validateRecord := methods{http.MethodPost: {verb: "update", run: h.validate}}
-	everything := methods{http.MethodGet: {verb: "list", run: h.everything}}
+	everything := methods{http.MethodGet: {verb: "list", run: h.everything}, http.MethodPost: {verb: "list", run: h.everythingByPost}}
 	purge := methods{http.MethodPost: {verb: verbPurge, run: h.purge}}
 	history := methods{http.MethodGet: {verb: "list", run: h.history}}
 	exportSite := methods{http.MethodGet: {noHead: true, run: h.export}}

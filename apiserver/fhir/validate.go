@@ -5,10 +5,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
-	"github.com/paddock-health/paddock/apiserver/jsonwalk"
 )
 
 // validation is the request of a $validate. R4 resource-operation-validate.html.
@@ -91,54 +88,21 @@ func (r *request) readValidation(w http.ResponseWriter) (validation, error) {
 		v.resource = raw
 		if isParameters(raw) {
 			v.resource = nil
-			if err := v.readParameters(raw); err != nil {
+			parameters, err := readParameters(raw)
+			if err != nil {
 				return validation{}, err
+			}
+			for _, p := range parameters {
+				if err := v.readParameter(p); err != nil {
+					return validation{}, err
+				}
 			}
 		}
 	}
 	return v, v.check(r)
 }
 
-// isParameters reports whether text is a Parameters resource. It returns false for invalid JSON,
-// whose errors the validation of a resource reports.
-func isParameters(text jsontext.Value) bool {
-	if text.Kind() != jsontext.KindBeginObject || !text.IsValid() {
-		return false
-	}
-	for m := range jsonwalk.Members(text) {
-		if kind, _ := unquote(m.Value); m.Name == "resourceType" && kind == "Parameters" {
-			return true
-		}
-	}
-	return false
-}
-
-func (v *validation) readParameters(text []byte) error {
-	for m := range jsonwalk.Members(text) { // isParameters has excluded errors
-		switch {
-		case m.Name != "parameter":
-			continue
-		case m.Value.Kind() != jsontext.KindBeginArray:
-			return invalidParameters("Parameters.parameter must be an array; send an array of parameters")
-		}
-		for parameter := range jsonwalk.Elements(m.Value) {
-			if err := v.readParameter(parameter); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (v *validation) readParameter(parameter jsontext.Value) error {
-	if parameter.Kind() != jsontext.KindBeginObject {
-		return invalidParameters("Parameters.parameter must contain JSON objects; send each parameter as an object with a name and a value or resource")
-	}
-	members := map[string]jsontext.Value{}
-	for m := range jsonwalk.Members(parameter) {
-		members[m.Name] = m.Value
-	}
-	name, _ := unquote(members["name"])
+func (v *validation) readParameter(p sentParameter) error {
 	known := map[string]struct {
 		from []string
 		into *string
@@ -146,29 +110,25 @@ func (v *validation) readParameter(parameter jsontext.Value) error {
 		"mode":    {[]string{"valueCode", "valueString"}, &v.mode},
 		"profile": {[]string{"valueUri", "valueCanonical", "valueUrl", "valueString"}, &v.profile},
 	}
-	if name == "resource" {
-		if v.resource != nil || members["resource"] == nil {
+	if p.name == "resource" {
+		if v.resource != nil || p.members["resource"] == nil {
 			return invalidParameters("the parameter resource must be given once, with the resource to validate as its member resource")
 		}
-		v.resource = members["resource"]
+		v.resource = p.members["resource"]
 		return nil
 	}
-	into, ok := known[name].into, false
+	into, ok := known[p.name].into, false
 	if into == nil {
-		return invalidParameters("the parameter " + r4.Quote(name) + " is not supported for $validate; give mode, profile or resource")
+		return invalidParameters("the parameter " + r4.Quote(p.name) + " is not supported for $validate; give mode, profile or resource")
 	}
-	at := slices.IndexFunc(known[name].from, func(member string) bool { return members[member] != nil })
+	at := slices.IndexFunc(known[p.name].from, func(member string) bool { return p.members[member] != nil })
 	if at >= 0 && *into == "" {
-		*into, ok = unquote(members[known[name].from[at]])
+		*into, ok = unquote(p.members[known[p.name].from[at]])
 	}
 	if !ok {
-		return invalidParameters("the parameter " + name + " must be given once, with a value as " + known[name].from[0])
+		return invalidParameters("the parameter " + p.name + " must be given once, with a value as " + known[p.name].from[0])
 	}
 	return nil
-}
-
-func invalidParameters(diagnostics string) error {
-	return &invalidError{code: codeInvalidParameters, diagnostics: diagnostics}
 }
 
 // check returns an error if mode or profile is not supported, or if an id or a resource is missing.

@@ -100,6 +100,10 @@ func purgeBody(web.Route) *requestBody {
 	return &requestBody{Description: "Parameters with compartment, instead of the query parameter.", Content: bothDialects(content{Schema: refTo("Parameters")})}
 }
 
+func everythingBody(web.Route) *requestBody {
+	return &requestBody{Description: "Parameters, in addition to the parameters in the query string.", Content: bothDialects(content{Schema: refTo("Parameters")})}
+}
+
 func form(web.Route) *requestBody {
 	return &requestBody{
 		Description: "Search parameters, in addition to the parameters in the query string.",

@@ -69,6 +69,7 @@ var interactions = map[string]interaction{
 	"DELETE /{type}/{id}":                  {"delete", "Delete", writeParameters("If-Match"), nil, deleted, writeErrors},
 	"POST /{type}/{id}/$validate":          {"validateRecord", "Validate an update of the record", query("mode", "profile", "_format", "_pretty"), validateBody, answer("200", "The issues", "OperationOutcome"), bodyErrors},
 	"GET /{type}/{id}/$everything":         {"everything", "Read everything of the patient", result(search.KindEverything), nil, answer("200", "The records", "Searchset"), slices.Concat(readErrors, costErrors)},
+	"POST /{type}/{id}/$everything":        {"everythingByPost", "Read everything of the patient, with the parameters in the body", result(search.KindEverything), everythingBody, answer("200", "The records", "Searchset"), slices.Concat(readErrors, costErrors, bodyErrors)},
 	"GET /{type}/{id}/$export":             {"exportRecord", "Start an export of the members of the group", exportParameters, nil, exportStarted, readErrors},
 	"POST /{type}/{id}/$purge":             {"purge", "Purge the record with its history", query("compartment", "_format", "_pretty"), purgeBody, answer("200", "What was purged", "Parameters"), writeErrors},
 	"GET /{type}/{id}/history":             {"historyContract", "Read the history of the record", result(search.KindHistory), nil, answer("200", "The versions, newest first", "History"), costErrors},

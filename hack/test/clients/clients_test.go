@@ -40,7 +40,7 @@ const changedLanguage = "de-AT"
 var (
 	python  = filepath.Join("venv", "bin", "python")
 	clients = []client{
-		{name: "hapi", library: javaLibrary, command: []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8", "-cp", filepath.Join("lib", "*"), "Exercise.java"}},
+		{name: "hapi", library: javaLibrary, command: []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dfile.encoding=UTF-8", "-cp", filepath.Join("lib", "*"), "Exercise.java"}, steps: []string{"operations"}},
 		{
 			name: "fhirpy", library: pythonLibrary, command: []string{python, "exercise_fhirpy.py"},
 			loses: losses{precision: true},

@@ -22,8 +22,10 @@ import org.hl7.fhir.r4.model.DateTimeType;
 import org.hl7.fhir.r4.model.DateType;
 import org.hl7.fhir.r4.model.DecimalType;
 import org.hl7.fhir.r4.model.Enumerations.AdministrativeGender;
+import org.hl7.fhir.r4.model.IntegerType;
 import org.hl7.fhir.r4.model.OperationOutcome;
 import org.hl7.fhir.r4.model.Organization;
+import org.hl7.fhir.r4.model.Parameters;
 import org.hl7.fhir.r4.model.Patient;
 import org.hl7.fhir.r4.model.Reference;
 import org.hl7.fhir.r4.model.RelatedPerson;
@@ -77,6 +79,7 @@ public final class Exercise {
     step("history", exercise::history);
     step("all pages", exercise::allPages);
     step("include", exercise::include);
+    step("operations", exercise::operations);
     step("batch", exercise::batch);
     step("transaction", exercise::transaction);
     step("errors", exercise::errors);
@@ -180,6 +183,16 @@ public final class Exercise {
         .map(entry -> entry.getResource().getIdElement().getIdPart()).toList();
     equal(included.isEmpty(), false);
     equal(patientIds.containsAll(included), true);
+  }
+
+  /** The library calls operations by POST, unless it has to use GET. */
+  private void operations() {
+    Parameters parameters = new Parameters().addParameter("_count", new IntegerType(1));
+    Bundle everything = client.operation().onInstance("Patient/" + rex.getIdElement().getIdPart()).named("$everything")
+        .withParameters(parameters).returnResourceType(Bundle.class).execute();
+    equal(everything.getEntryFirstRep().getResource().getIdElement().getIdPart(), rex.getIdElement().getIdPart());
+    OperationOutcome outcome = (OperationOutcome) client.validate().resource(patient("valid")).execute().getOperationOutcome();
+    equal(outcome.getIssue().stream().anyMatch(issue -> issue.getSeverity() == OperationOutcome.IssueSeverity.ERROR), false);
   }
 
   private void batch() {

@@ -44,11 +44,16 @@ type Exported struct {
 // Export exports records of a site into files of a folder: {type}.{number}.ndjson, and manifest.json.
 // Export continues an interrupted export in the folder, or starts it again if it has expired. Export returns
 // an error if the folder has a complete export, or an interrupted one of another site than that of siteURL,
-// in another format or with another query.
+// in another format or with another query, or if another process uses the folder.
 func Export(ctx context.Context, site *siteapi.Client, siteURL, directory string, query url.Values, progress *Progress) (Exported, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return Exported{}, err
 	}
+	lock, err := Lock(directory)
+	if err != nil {
+		return Exported{}, err
+	}
+	defer lock.Close()
 	state := exportProgress{}
 	found, err := loadState(directory, exportState, &state)
 	switch {

@@ -49,7 +49,7 @@ func TestExportOfAnother(t *testing.T) {
 	}
 }
 
-// contents returns the files of a folder.
+// contents returns the files of a folder, without the file of the lock.
 func contents(t *testing.T, directory string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -58,6 +58,9 @@ func contents(t *testing.T, directory string) map[string]string {
 		t.Fatal(err)
 	}
 	for _, entry := range entries {
+		if entry.Name() == lockName {
+			continue
+		}
 		text, err := os.ReadFile(filepath.Join(directory, entry.Name()))
 		if err != nil {
 			t.Fatal(err)

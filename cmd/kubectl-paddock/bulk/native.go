@@ -111,11 +111,17 @@ func StreamNative(ctx context.Context, site *siteapi.Client, siteURL string, pro
 
 // ExportNative exports all records of a site in the native format into files of a folder:
 // records.{number}.ndjson, and manifest.json. ExportNative continues an interrupted export in the
-// folder if that export is of the same site, which siteURL identifies.
+// folder if that export is of the same site, which siteURL identifies. It returns an error if another process
+// uses the folder.
 func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory string, progress *Progress) (NativeManifest, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return NativeManifest{}, err
 	}
+	lock, err := Lock(directory)
+	if err != nil {
+		return NativeManifest{}, err
+	}
+	defer lock.Close()
 	x := newNativeExporter(site, siteURL, progress)
 	x.write = func(_ context.Context, name string, content []byte) error {
 		return WriteFile(filepath.Join(directory, name), content)

@@ -139,9 +139,11 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 		if err := checkExported(directory, x.state.Manifest.Files); err != nil {
 			return NativeManifest{}, err
 		}
-		// A page may have been written without its state. The site may now return another page, or none.
-		if err := os.Remove(filepath.Join(directory, x.nextFile())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return NativeManifest{}, err
+		// A page may have been written, or a part of it, without its state. The site may now return another page, or none.
+		for _, name := range []string{x.nextFile(), x.nextFile() + ".part"} {
+			if err := os.Remove(filepath.Join(directory, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return NativeManifest{}, err
+			}
 		}
 		err = x.digest.(encoding.BinaryUnmarshaler).UnmarshalBinary(x.state.Digest)
 	default:

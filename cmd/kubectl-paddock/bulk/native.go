@@ -347,7 +347,8 @@ func typeOf(line []byte) string {
 }
 
 // checkNative returns the manifest of an export in the native format, or nil if a folder has none. It
-// returns an error if a file differs from what the manifest says, or is missing.
+// returns an error if the manifest is not JSON, or if a file differs from what the manifest says, or is
+// missing.
 func checkNative(directory string) (*NativeManifest, error) {
 	text, err := os.ReadFile(filepath.Join(directory, ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -355,6 +356,10 @@ func checkNative(directory string) (*NativeManifest, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	var document json.RawMessage
+	if err := json.Unmarshal(text, &document); err != nil { // it may have been of the native format
+		return nil, fmt.Errorf("%s is damaged: %w; copy the file again, or repeat the export", ManifestName, err)
 	}
 	switch format := formatOf(text); format {
 	case NativeFormat:

@@ -54,7 +54,7 @@ func TestConnectTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer listener.Close()
+			defer func() { _ = listener.Close() }()
 			go answerTLS(listener, test.server)
 			_, port, _ := net.SplitHostPort(listener.Addr().String())
 			data := map[string][]byte{"uri": []byte("postgres://oak:secret@" + test.host + ":" + port + "/oak?sslmode=" + test.mode)}
@@ -82,7 +82,7 @@ func answerTLS(listener net.Listener, config *tls.Config) {
 			return
 		}
 		go func() {
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			request := make([]byte, 8) // PostgreSQL manual, 55.7, SSLRequest
 			if _, err := io.ReadFull(conn, request); err != nil {
 				return

@@ -15,7 +15,7 @@ type Audit struct {
 	// spec.retention.audit takes precedence. Default: 2160h (90 days).
 	// +optional
 	// +kubebuilder:default="2160h0m0s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('24h')",message="retention must be at least 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[+]?([0-9.]+(h|m|s|ms|us|µs|ns))+$') && duration(self) >= duration('24h')",message="retention must be at least 24h, in hours, minutes or seconds, such as 2160h"
 	Retention *metav1.Duration `json:"retention,omitempty"`
 
 	// onFailure selects how requests are handled while audit entries cannot be written. Refuse

@@ -1,10 +1,8 @@
 package fhir
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/paddock-health/paddock/apiserver/fhir/r4"
 	"github.com/paddock-health/paddock/apiserver/web"
@@ -54,9 +52,12 @@ func readWhole(text []byte, options r4.Options) (r4.Resource, error) {
 
 func (r *request) readForm(w http.ResponseWriter) (url.Values, error) {
 	const form = "application/x-www-form-urlencoded"
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	if kind = strings.TrimSpace(kind); !strings.EqualFold(kind, form) && (kind != "" || r.ContentLength != 0) {
-		return nil, &web.MediaTypeError{Problem: fmt.Sprintf("Content-Type: %s is not supported for a search by POST; send %s", r4.Quote(kind), form)}
+	kind, _, err := web.ParseContentType(r.Header, form)
+	if err != nil {
+		return nil, err
+	}
+	if kind == "" && r.ContentLength != 0 {
+		return nil, &web.MediaTypeError{Problem: "Content-Type is missing; send " + form}
 	}
 	raw, err := r.readBody(w)
 	if err != nil {

@@ -181,6 +181,14 @@ var _ = Describe("Search", func() {
 		Expect(s.do("POST", "/patient/_search", "_format=xml", form).status).To(Equal(http.StatusNotAcceptable))
 		Expect(s.do("POST", "/patient/_search", "a=%zz", form).status).To(Equal(http.StatusBadRequest))
 		Expect(s.do("POST", "/patient/_search", `{"_id":"p0"}`).status).To(Equal(http.StatusUnsupportedMediaType))
+		for _, accepted := range []string{"Application/X-WWW-Form-Urlencoded", "application/x-www-form-urlencoded;charset=UTF-8", "application/x-www-form-urlencoded; charset=\"utf-8\""} {
+			Expect(s.do("POST", "/patient/_search", "_id=p0", with("Content-Type", accepted)).json().ids()).To(HaveLen(1), accepted)
+		}
+		for _, charset := range []string{"latin1", "ISO-8859-1", "utf-16", ""} {
+			refused := s.do("POST", "/patient/_search", "_id=p0", with("Content-Type", "application/x-www-form-urlencoded; charset=\""+charset+"\""))
+			Expect(refused.status).To(Equal(http.StatusUnsupportedMediaType), charset)
+			Expect(refused.body).To(ContainSubstring("the charset"), charset)
+		}
 	})
 
 	It("takes page tokens only where they are from", func(ctx context.Context) {

@@ -106,8 +106,8 @@ func (o *options) validate() error {
 // serves only the aggregated API needs these flags, too.
 func (o *options) checkFacade() error {
 	base, err := url.Parse(o.publicURL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
-		return fmt.Errorf("--public-url: %q is not an absolute http or https URL without a query and a fragment", o.publicURL)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || strings.ContainsAny(o.publicURL, "?#") {
+		return fmt.Errorf("--public-url: %q must be an http or https URL without user, query and fragment, such as https://fhir.example.org", o.publicURL)
 	}
 	o.publicURL = strings.TrimRight(o.publicURL, "/")
 	if o.listener.MaxConnections < 0 || o.listener.MaxConnectionsPerAddress < 0 {

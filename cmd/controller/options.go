@@ -174,7 +174,7 @@ func checkImage(flag, image string) error {
 func (o *options) checkPublicURL() error {
 	u, err := url.Parse(o.publicURL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
-		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		u.User != nil || strings.ContainsAny(o.publicURL, "?#") {
 		return fmt.Errorf("--public-url: %q must be an http or https URL without user, query and fragment, "+
 			"such as https://fhir.example.org", o.publicURL)
 	}

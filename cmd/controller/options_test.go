@@ -66,6 +66,8 @@ func TestParseOptions(t *testing.T) {
 		"no public URL":         {args: nil, err: "--public-url"},
 		"a URL with no scheme":  {args: []string{"--public-url=fhir.example.org"}, err: "--public-url"},
 		"a query":               {args: []string{"--public-url=https://fhir.example.org?a=b"}, err: "--public-url"},
+		"an empty query":        {args: []string{"--public-url=https://fhir.example.org?"}, err: "--public-url"},
+		"an empty fragment":     {args: []string{"--public-url=https://fhir.example.org#"}, err: "--public-url"},
 		"a user":                {args: []string{"--public-url=https://me@fhir.example.org"}, err: "--public-url"},
 		"an image with a tag":   {args: []string{"--public-url=https://fhir.example.org", "--postgres-image=postgres:17"}, err: "--postgres-image"},
 		"an image with no name": {args: []string{"--public-url=https://fhir.example.org", "--cloudnativepg-image=cnpg/"}, err: "--cloudnativepg-image"},

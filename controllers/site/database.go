@@ -3,9 +3,11 @@ package site
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"syscall"
 	"time"
 
@@ -86,12 +88,15 @@ func closeConnection(ctx context.Context, conn *pgx.Conn) {
 }
 
 // problemOf returns why there is no connection. It does not use the text of the driver's errors,
-// which can contain names and addresses from the Secret.
+// which can contain names and addresses from the Secret. It uses those of TLS alerts, which are constants.
 func problemOf(err error) string {
 	var reason unusable
 	var answer *pgconn.PgError
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError // with verify-ca, the driver verifies the certificate
+	var invalid x509.CertificateInvalidError
+	var network *net.OpError
 	switch {
 	case errors.As(err, &reason):
 		return string(reason)
@@ -101,8 +106,12 @@ func problemOf(err error) string {
 		return "its address is not public, and not in a network that the operator allows with --postgres-networks"
 	case errors.As(err, &name):
 		return "its host name cannot be resolved"
-	case errors.As(err, &certificate):
-		return "its TLS certificate is not trusted or not valid for the host"
+	case errors.As(err, &certificate), errors.As(err, &authority), errors.As(err, &invalid):
+		return "its TLS certificate is not trusted or not valid for the host: check ca.crt of the Secret, and sslmode in the connection string"
+	case strings.Contains(err.Error(), "server refused TLS connection"): // pgconn has no type for this error
+		return "it does not support TLS: enable TLS in the server, or set sslmode=disable in the connection string"
+	case errors.As(err, &network) && network.Op == "remote error": // an alert, see crypto/tls
+		return fmt.Sprintf("it ended the TLS connection (%v): check tls.crt and tls.key of the Secret, and sslmode in the connection string", network.Err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "the connection was refused"
 	case errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err):
@@ -116,7 +125,7 @@ func problemOf(err error) string {
 func describeAnswer(code string) string {
 	switch code {
 	case "28P01", "28000":
-		return "the user or password is wrong, or pg_hba.conf does not allow the connection (SQLSTATE " + code + ")"
+		return "the user or password is wrong, or pg_hba.conf does not allow the connection, for example because of sslmode in the connection string (SQLSTATE " + code + ")"
 	case "3D000":
 		return "the database does not exist (SQLSTATE 3D000)"
 	case "53300":

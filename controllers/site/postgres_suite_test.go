@@ -202,7 +202,7 @@ var _ = Describe("Postgres storage", Ordered, func() {
 			"uri": uri("tls", "tls-secret", "127.0.0.1", ""), "ca.crt": string(stranger),
 		}))).To(Succeed())
 		Expect(admin.Create(ctx, s)).To(Succeed())
-		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: The database cannot be used: its TLS certificate is not trusted"))
+		storageOf(ctx, s).Should(HavePrefix("False DatabaseUnreachable: The database cannot be used: its TLS certificate is not trusted or not valid for the host: check ca.crt of the Secret, and sslmode in"))
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("tls", "tls-secret", "localhost", "sslmode=verify-full"), "ca.crt": authority})
 		expectReady(ctx, s)
 		setSecret(ctx, s.Namespace, map[string]string{"uri": uri("tls", "tls-secret", "127.0.0.1", "sslmode=disable")})

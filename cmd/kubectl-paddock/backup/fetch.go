@@ -22,8 +22,8 @@ import (
 // If the address of config is that of a single backup, Fetch downloads that backup. Files that the
 // directory has already are not downloaded again, so an interrupted Fetch can be repeated. Fetch fails
 // if the directory has another export, such as a backup that was the newest before. The error then has
-// the address of that backup, if it still exists. Fetch compares each file with its digest. It returns
-// the name of the backup.
+// the address of that backup, if it still exists. Fetch also fails if another process uses the directory.
+// It compares each file with its digest. It returns the name of the backup.
 func Fetch(ctx context.Context, config Config, directory string, progress *bulk.Progress) (string, error) {
 	f, err := open(config)
 	if err != nil {
@@ -40,6 +40,11 @@ func Fetch(ctx context.Context, config Config, directory string, progress *bulk.
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return "", err
 	}
+	lock, err := bulk.Lock(directory)
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
 	if err := checkDirectory(ctx, f, directory, text); err != nil {
 		return "", err
 	}

@@ -126,3 +126,26 @@ func TestFetchWritesWholeManifest(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFetchLocks checks that a directory that another process uses stays as it is.
+func TestFetchLocks(t *testing.T) {
+	directory := t.TempDir()
+	server := objects{}
+	server.add(older, "old")
+	lock, err := bulk.Lock(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fetch(t, server, "oak", directory); err == nil || !strings.Contains(err.Error(), "is in use by another process") {
+		t.Errorf("error %v, want one about another process", err)
+	}
+	if _, err := os.Stat(filepath.Join(directory, bulk.ManifestName)); err == nil {
+		t.Error("there is a manifest")
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fetch(t, server, "oak", directory); err != nil {
+		t.Error(err)
+	}
+}

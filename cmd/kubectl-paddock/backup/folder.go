@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -41,21 +42,35 @@ type folder struct {
 	bucket, path string
 }
 
-// open returns the folder of config. It sends no request.
-func open(config Config) (*folder, error) {
-	rest, ok := strings.CutPrefix(config.Address, "s3://")
-	bucket, path, _ := strings.Cut(rest, "/")
+// ParseAddress returns the bucket and the path of an address of backups, s3://{bucket}/{path}.
+func ParseAddress(address string) (bucket, path string, err error) {
+	rest, ok := strings.CutPrefix(address, "s3://")
+	bucket, path, _ = strings.Cut(rest, "/")
 	path = strings.Trim(path, "/")
 	if !ok || bucket == "" || path == "" {
-		return nil, fmt.Errorf("%q is not an address of backups; it must have the form s3://bucket/path", config.Address)
+		return "", "", fmt.Errorf("%q is not an address of backups; it must have the form s3://bucket/path", address)
 	}
-	endpoint := config.Endpoint
-	if endpoint == "" {
-		endpoint = DefaultEndpoint
-	}
-	at, err := url.Parse(endpoint)
+	return bucket, path, nil
+}
+
+// ParseEndpoint returns the URL of an endpoint of S3, or that of DefaultEndpoint if endpoint is empty.
+func ParseEndpoint(endpoint string) (*url.URL, error) {
+	at, err := url.Parse(cmp.Or(endpoint, DefaultEndpoint))
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" || strings.Trim(at.Path, "/") != "" || at.RawQuery != "" || at.User != nil {
 		return nil, fmt.Errorf("%q is not an endpoint of S3; it must have the form https://host:port", endpoint)
+	}
+	return at, nil
+}
+
+// open returns the folder of config. It sends no request.
+func open(config Config) (*folder, error) {
+	bucket, path, err := ParseAddress(config.Address)
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := ParseEndpoint(config.Endpoint)
+	if err != nil {
+		return nil, err
 	}
 	key, secret := os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY")
 	if key == "" || secret == "" {
@@ -65,9 +80,9 @@ func open(config Config) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := minio.New(at.Host, &minio.Options{
+	client, err := minio.New(endpoint.Host, &minio.Options{
 		Creds: credentials.NewStaticV4(key, secret, os.Getenv("AWS_SESSION_TOKEN")), Region: config.Region,
-		Secure: at.Scheme == "https", Transport: transport,
+		Secure: endpoint.Scheme == "https", Transport: transport,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make a client of %s: %w", endpoint, err)

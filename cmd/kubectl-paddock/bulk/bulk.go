@@ -5,13 +5,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// workers is the number of concurrent requests of an export or an import.
-const workers = 4
+const (
+	// workers is the number of concurrent requests of an export or an import.
+	workers = 4
+	// lockName is the name of the file that Lock locks. The file remains, because another process may
+	// already have opened it when this one ends.
+	lockName = ".paddock-lock"
+)
+
+// errLocked means that another process has a lock.
+var errLocked = errors.New("another process has the lock")
+
+// Lock reserves a folder for a command of this process until the result is closed or the process ends, also
+// by SIGKILL. Two commands would replace each other's state and files. Lock returns an error if another
+// command has reserved the folder.
+func Lock(directory string) (io.Closer, error) {
+	file, err := openLock(filepath.Join(directory, lockName))
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("the directory %s is in use by another process of this program; wait until that process ends, or choose another directory", directory)
+	}
+	return file, err
+}
 
 // WriteFile replaces a file. Readers, and a process that starts after a crash, see the old or the new
 // content.

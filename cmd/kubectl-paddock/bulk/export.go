@@ -27,6 +27,9 @@ const (
 // exportedFile matches the names of the files of an export in FHIR, and not those of the native format.
 var exportedFile = regexp.MustCompile(`^[A-Z][A-Za-z]+\.[0-9]{5,}\.ndjson$`)
 
+// partialFile matches the names of the files of an export in any format while WriteFile writes them.
+var partialFile = regexp.MustCompile(`^([A-Z][A-Za-z]+|records)\.[0-9]{5,}\.ndjson\.part$`)
+
 // exportProgress is the state of an interrupted export. Files with their final names are complete.
 type exportProgress struct {
 	ID    string `json:"id"`
@@ -44,11 +47,16 @@ type Exported struct {
 // Export exports records of a site into files of a folder: {type}.{number}.ndjson, and manifest.json.
 // Export continues an interrupted export in the folder, or starts it again if it has expired. Export returns
 // an error if the folder has a complete export, or an interrupted one of another site than that of siteURL,
-// in another format or with another query.
+// in another format or with another query, or if another process uses the folder.
 func Export(ctx context.Context, site *siteapi.Client, siteURL, directory string, query url.Values, progress *Progress) (Exported, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return Exported{}, err
 	}
+	lock, err := Lock(directory)
+	if err != nil {
+		return Exported{}, err
+	}
+	defer lock.Close()
 	state := exportProgress{}
 	found, err := loadState(directory, exportState, &state)
 	switch {
@@ -105,21 +113,27 @@ func resumed(ctx context.Context, site *siteapi.Client, state exportProgress, pr
 }
 
 // emptyFolder returns an error if the folder has a manifest or files that exportedFile matches. If
-// interrupted is true, it removes these files instead.
+// interrupted is true, it removes these files instead. It removes the files that partialFile matches, unless
+// it returns an error.
 func emptyFolder(directory string, interrupted bool) error {
 	entries, err := os.ReadDir(directory)
 	if err != nil {
 		return err
 	}
+	var stale []string
 	for _, entry := range entries {
-		switch {
-		case !exportedFile.MatchString(entry.Name()) && entry.Name() != ManifestName:
-		case !interrupted:
-			return fmt.Errorf("the directory %s already has the file %s; choose an empty directory", directory, entry.Name())
-		default:
-			if err := os.Remove(filepath.Join(directory, entry.Name())); err != nil {
-				return err
-			}
+		name := entry.Name()
+		exported := exportedFile.MatchString(name) || name == ManifestName
+		if exported && !interrupted {
+			return fmt.Errorf("the directory %s already has the file %s; choose an empty directory", directory, name)
+		}
+		if exported || partialFile.MatchString(name) {
+			stale = append(stale, name)
+		}
+	}
+	for _, name := range stale {
+		if err := os.Remove(filepath.Join(directory, name)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -104,8 +104,13 @@ type importer struct {
 // state of an interrupted import into that site, Import continues it. It returns an error if the
 // interrupted import is into another site or of other files. A dry run leaves no state, and returns an
 // error if the folder has an interrupted import. Import also returns an error if the folder has an
-// interrupted export, because some of its records are missing.
+// interrupted export, because some of its records are missing, or if another process uses the folder.
 func Import(ctx context.Context, site *siteapi.Client, siteURL, directory string, dryRun bool, progress *Progress) (map[string]int, error) {
+	lock, err := Lock(directory)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
 	i := &importer{waits: map[string]bool{}, send: site.Import, waitsFor: []string{referenceNotFound}, directory: directory, dryRun: dryRun, progress: progress, state: importProgress{Site: siteURL, Counts: map[string]int{}}}
 	if _, err := os.Lstat(filepath.Join(directory, exportState)); err == nil {
 		return nil, fmt.Errorf("the directory %s has an interrupted export, which lacks records; repeat the command of that export, or remove %s to import what is there", directory, filepath.Join(directory, exportState))

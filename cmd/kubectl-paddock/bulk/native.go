@@ -111,11 +111,17 @@ func StreamNative(ctx context.Context, site *siteapi.Client, siteURL string, pro
 
 // ExportNative exports all records of a site in the native format into files of a folder:
 // records.{number}.ndjson, and manifest.json. ExportNative continues an interrupted export in the
-// folder if that export is of the same site, which siteURL identifies.
+// folder if that export is of the same site, which siteURL identifies. It returns an error if another process
+// uses the folder.
 func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory string, progress *Progress) (NativeManifest, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return NativeManifest{}, err
 	}
+	lock, err := Lock(directory)
+	if err != nil {
+		return NativeManifest{}, err
+	}
+	defer lock.Close()
 	x := newNativeExporter(site, siteURL, progress)
 	x.write = func(_ context.Context, name string, content []byte) error {
 		return WriteFile(filepath.Join(directory, name), content)
@@ -133,9 +139,11 @@ func ExportNative(ctx context.Context, site *siteapi.Client, siteURL, directory 
 		if err := checkExported(directory, x.state.Manifest.Files); err != nil {
 			return NativeManifest{}, err
 		}
-		// A page may have been written without its state. The site may now return another page, or none.
-		if err := os.Remove(filepath.Join(directory, x.nextFile())); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return NativeManifest{}, err
+		// A page may have been written, or a part of it, without its state. The site may now return another page, or none.
+		for _, name := range []string{x.nextFile(), x.nextFile() + ".part"} {
+			if err := os.Remove(filepath.Join(directory, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return NativeManifest{}, err
+			}
 		}
 		err = x.digest.(encoding.BinaryUnmarshaler).UnmarshalBinary(x.state.Digest)
 	default:
@@ -339,7 +347,8 @@ func typeOf(line []byte) string {
 }
 
 // checkNative returns the manifest of an export in the native format, or nil if a folder has none. It
-// returns an error if a file differs from what the manifest says, or is missing.
+// returns an error if the manifest is not JSON, or if a file differs from what the manifest says, or is
+// missing.
 func checkNative(directory string) (*NativeManifest, error) {
 	text, err := os.ReadFile(filepath.Join(directory, ManifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -347,6 +356,10 @@ func checkNative(directory string) (*NativeManifest, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	var document json.RawMessage
+	if err := json.Unmarshal(text, &document); err != nil { // it may have been of the native format
+		return nil, fmt.Errorf("%s is damaged: %w; copy the file again, or repeat the export", ManifestName, err)
 	}
 	switch format := formatOf(text); format {
 	case NativeFormat:

@@ -227,6 +227,32 @@ func TestCheckNative(t *testing.T) {
 	}
 }
 
+// TestCheckNativeOfDamagedManifest checks that a manifest that is not complete is not taken for one of an
+// export in FHIR, whose files are imported in another format and without a comparison with their digests.
+func TestCheckNativeOfDamagedManifest(t *testing.T) {
+	text, err := json.MarshalIndent(NativeManifest{Format: NativeFormat}, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ manifest, problem string }{
+		"empty":                    {"", "manifest.json is damaged: unexpected end of JSON input; copy the file again"},
+		"truncated":                {string(text[:len(text)-2]), "manifest.json is damaged: unexpected end of JSON input; copy the file again"},
+		"zeros":                    {string(make([]byte, 100)), `manifest.json is damaged: invalid character '\x00'`},
+		"of FHIR":                  {`{"transactionTime":"2031-01-01T00:00:00Z","records":{},"files":0}`, ""},
+		"an array":                 {`[]`, ""},
+		"a format that is no text": {`{"format":1}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory := t.TempDir()
+			write(t, directory, ManifestName, test.manifest)
+			native, err := checkNative(directory)
+			if native != nil || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+				t.Errorf("got %v, %v, want %q", native, err, test.problem)
+			}
+		})
+	}
+}
+
 // importing is a site that imports lines in the native format. It has the last part of the record, and refuses
 // one without the part before.
 type importing struct {

@@ -43,6 +43,12 @@ interrupted goes on if the command is repeated with the same directory.`,
 		case *directory == "":
 			return usagef(command, "--directory is required")
 		}
+		if _, _, err := backup.ParseAddress(from.Address); err != nil {
+			return usagef(command, "--from: %v", err)
+		}
+		if _, err := backup.ParseEndpoint(from.Endpoint); err != nil {
+			return usagef(command, "--s3-endpoint: %v", err)
+		}
 		opened, progress, err := a.openBulk(command, site, args[0])
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -70,7 +71,7 @@ var _ = Describe("export and import", Ordered, func() {
 		source := filepath.Join(dir, "source")
 		state := filepath.Join(source, ".paddock-import.json")
 		By("killing the plugin in the middle of an import, then the API server")
-		killed := 0
+		killed, excluded := 0, 0
 		for range 3 {
 			session := start(bulk("import", "herd", source)...)
 			before, _ := os.ReadFile(state) // absent at first
@@ -80,10 +81,16 @@ var _ = Describe("export and import", Ordered, func() {
 			}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 			if session.ExitCode() < 0 {
 				killed++
+				session.Signal(syscall.SIGSTOP)
+				if second := run(ctx, bulk("import", "herd", source)...); second.code != 0 { // the first may have ended
+					Expect(second.stderr).To(ContainSubstring("is in use by another process"))
+					excluded++
+				}
 			}
 			session.Kill().Wait(patience)
 		}
 		Expect(killed).To(BeNumerically(">", 0))
+		Expect(excluded).To(BeNumerically(">", 0))
 		session := start(bulk("import", "herd", source)...)
 		Expect(paddock.APIServers[0].Kill()).To(Succeed())
 		Expect(paddock.APIServers[0].Restart(ctx)).To(Succeed())

@@ -1,0 +1,25 @@
+//go:build !windows
+
+package bulk
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// openLock opens the file of a lock, and locks it. Errors: errLocked.
+func openLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case err == nil || errors.Is(err, errors.ErrUnsupported): // some network file systems have no locks
+		return file, nil
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = errLocked
+	}
+	return nil, errors.Join(err, file.Close())
+}

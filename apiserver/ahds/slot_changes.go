@@ -134,8 +134,6 @@ func (r *request) changesQuery() (count int, err error) {
 			wrong(name, fielderror.CodeUnknownParameter, fielderror.Quote(name)+" is not a parameter of this list"+suggest.Among(name, known, "known names are"))
 		case len(values) > 1:
 			wrong(name, fielderror.CodeRepeated, "the parameter is repeated; send it once")
-		case name == "since" && values[0] == "":
-			wrong(name, fielderror.CodeInvalidValue, "the parameter is empty; send meta.next of a list or a time, or omit the parameter for all slots")
 		case name == "pageSize":
 			var ok bool
 			if count, ok = list.ParsePageSize(values[0], MaxChanges); !ok {

@@ -86,7 +86,8 @@ func bulkQuestions() []question {
 // everythingQuestions are those of the operation $everything on records of a type.
 func everythingQuestions(kind string) []question {
 	if kind != "Patient" {
-		return []question{{method: "GET", path: "/" + kind + "/hidden-r/$everything"}}
+		path := "/" + kind + "/hidden-r/$everything"
+		return []question{{method: "GET", path: path}, {method: "POST", path: path}}
 	}
 	var questions []question
 	for _, id := range idsOf(kind) {
@@ -97,6 +98,12 @@ func everythingQuestions(kind string) []question {
 			"_type=Organization", "_type=Practitioner,PractitionerRole&_count=1", "_type=Patient", "_type=Group&_type=Person,RelatedPerson", "_type=Device,Location", "_type=DeviceMetric",
 		} {
 			questions = append(questions, question{method: "GET", path: path + "?" + query, walks: true, covers: "$everything?" + query})
+		}
+		for _, spelling := range []string{path, "/patient/" + id + "/%24everything"} {
+			questions = append(questions, question{
+				method: "POST", path: spelling, body: parameters(`{"name":"_count","valueInteger":2}`), header: header("Content-Type", "application/fhir+json"),
+				walks: true, covers: "$everything by POST",
+			})
 		}
 	}
 	return questions

@@ -14,6 +14,9 @@ export CGO_ENABLED := 0
 # take some more memory with this one. Programs and tests that make starts have the default.
 BUILD_GOGC := 400
 
+# Gomega polls every 10 ms by default. A poll that runs kubectl takes 0.1 s of processor time.
+export GOMEGA_DEFAULT_EVENTUALLY_POLLING_INTERVAL := 100ms
+
 # `make lint` runs vet, so `go test` does not repeat it.
 GO_TEST := go test -vet=off
 

@@ -17,7 +17,7 @@ import (
 )
 
 // rounds of two Sites each that are created in the same instant.
-const rounds = 50
+const rounds = 20
 
 var _ = Describe("Two controllers without leader election", func() {
 	It("accept one of two Sites created at once in a namespace", func(ctx SpecContext) {
@@ -66,7 +66,7 @@ var _ = Describe("Two controllers without leader election", func() {
 	It("delete a Site's records together, and give up its claims last", func(ctx SpecContext) {
 		startController(ctx)
 		startController(ctx)
-		const sites, records = 8, 30
+		const sites, records = 3, 30
 		for i := range sites {
 			siteID := fmt.Sprintf("race-gone-%d", i)
 			s := newSite(newNamespace(ctx), "oak", siteID, v1alpha1.DeletionDelete)

@@ -24,6 +24,15 @@ const (
 	perWriter = 5
 )
 
+// pauseBetween is the time between two requests of a writer or reader. The short form has some hundred requests a
+// second: more would only take processor time from tests that run at the same time.
+func pauseBetween() time.Duration {
+	if *full {
+		return 5 * time.Millisecond
+	}
+	return 30 * time.Millisecond
+}
+
 // lastStart is when programs were last started again, in milliseconds since 1970. Within startTime
 // they can refuse reads.
 var lastStart atomic.Int64
@@ -131,7 +140,7 @@ func (l *load) write(ctx context.Context, prefix, base string) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pauseBetween())
 	}
 }
 
@@ -164,7 +173,7 @@ func (l *load) read(ctx context.Context, base string) {
 				l.fail("read of %s through %s: %d, number %d, acknowledged was %d: %s", id, base, got.status, body.MultipleBirthInteger, want.number, got.body)
 			}
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(pauseBetween())
 	}
 }
 

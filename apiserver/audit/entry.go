@@ -89,9 +89,10 @@ type Entry struct {
 	// read. No two of them differ only in the case of their ids.
 	Records Records `json:"records,omitempty"`
 	Status  int     `json:"status"`
-	// Rule is what denied the request: token or rbac. It can also be what hides a record that was
+	// Rule is what denied the request: token or RuleRBAC. It can also be what hides a record that was
 	// read for the request: the name of a privacy rule, confidentiality, default or link. Such a
-	// request can have succeeded without the record.
+	// request can have succeeded without the record. So can an import with RuleRBAC, without some of
+	// its lines.
 	Rule string `json:"rule,omitempty"`
 	// BreakGlass reports whether the caller gave a reason for bypassing privacy rules.
 	BreakGlass bool `json:"breakGlass,omitempty"`
@@ -101,6 +102,9 @@ type Entry struct {
 	// Parameters are the names of the request's parameters, if spec.audit.level is Request.
 	Parameters []string `json:"parameters,omitempty"`
 }
+
+// RuleRBAC is the value of Entry.Rule if the caller does not have the right.
+const RuleRBAC = "rbac"
 
 // Subject is the kind of a caller.
 type Subject string

@@ -350,7 +350,7 @@ func (r *Recorder) split(entries []*Entry, records Records, now time.Time) []*En
 	case http.StatusUnauthorized:
 		r.entry.Rule = cmp.Or(r.entry.Rule, "token")
 	case http.StatusForbidden:
-		r.entry.Rule = cmp.Or(r.entry.Rule, "rbac")
+		r.entry.Rule = cmp.Or(r.entry.Rule, RuleRBAC)
 	}
 	r.entry.Time = now
 	for {

@@ -51,6 +51,7 @@ func (r *request) listableTypes(typeNames []string) ([]string, error) {
 // authorizeGet checks the right to get a record. Without it, a patch has no body in its response, may not
 // have operations that use stored values, and gets this error instead of one that could show them.
 func (r *request) authorizeGet(key store.Key) error {
+	kind, _ := r4.TypeOf(key.Type)
 	return r.authorizer.Authorize(r.Context(), r.caller, r.site.Access,
-		access.Action{Verb: "get", Group: Group, Resource: r.kind.Resource, Name: strings.ToLower(key.ID)})
+		access.Action{Verb: "get", Group: Group, Resource: kind.Resource, Name: strings.ToLower(key.ID)})
 }

@@ -68,7 +68,7 @@ func (r *request) interaction() (string, audit.Action) {
 	switch {
 	case r.version != "":
 		return "vread", audit.Read
-	case last == "_history", last == "history" && r.id != "":
+	case last == "_history", path.Base(r.Pattern) == "history": // in another pattern, history is an id
 		return "history" + level, audit.Read
 	case last == purgeOperation:
 		return interactionPurge, audit.Delete

@@ -217,6 +217,37 @@ var _ = Describe("The audit log", func() {
 		})
 	}
 
+	It("has writes of a record with the id history as writes", func(ctx context.Context) {
+		a := newAudited(ctx, newSite, audit.Settings{})
+		vet := with("X-Caller", "vet")
+		const record = `{"resourceType":"Patient","id":"history"}`
+		a.do("PUT", "/Patient/history", record, vet)
+		a.do("GET", "/Patient/history", "", vet)
+		a.do("PATCH", "/patient/history/", `[{"op":"add","path":"/active","value":true}]`, vet, with("Content-Type", "application/json-patch+json"))
+		a.do("GET", "/patient/history/history", "", vet)
+		a.do("GET", "/Patient/history/_history/", "", vet)
+		a.do("GET", "/Patient/h%69story/%68istory", "", vet)
+		a.do("GET", "/Patient/_history", "", vet)
+		a.do("GET", "/_history", "", vet)
+		a.do("DELETE", "/Patient/h%69story", "", vet)
+		Eventually(func() []string { return a.events("agent=vet") }).WithContext(ctx).Should(Equal([]string{
+			"vet delete D 0 Patient/history",
+			"vet history-system R 0 Patient/history",
+			"vet history-type R 0 Patient/history",
+			"vet history-instance R 0 Patient/history",
+			"vet history-instance R 0 Patient/history",
+			"vet history-instance R 0 Patient/history",
+			"vet patch U 0 Patient/history",
+			"vet read R 0 Patient/history",
+			"vet update U 0 Patient/history",
+		}))
+
+		By("performing a Bundle")
+		a.do("POST", "", bundleOf("batch", asks("PUT", "Patient/history", record), asks("GET", "Patient/history/history", "")), vet)
+		Expect(a.events("agent=vet&action=U")).To(HaveLen(3))
+		Expect(a.events("agent=vet&subtype=history-instance")).To(HaveLen(4))
+	})
+
 	It("has the entry of a write from the write itself, in Postgres", func(ctx context.Context) {
 		vet := with("X-Caller", "vet")
 		storage := breakableAppend{&breakable{}}

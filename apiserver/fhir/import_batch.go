@@ -115,6 +115,7 @@ func (i *importer) parse(number int, text []byte) (*importLine, error) {
 	}
 	updates, err := i.hasRight(line, "update")
 	if err != nil {
+		line.recordRefusal(err)
 		return nil, err
 	}
 	creates := false
@@ -247,10 +248,21 @@ func (i *importer) writeEach(lines []*importLine, wait func(*importLine) bool) e
 			return line.err
 		case errors.As(line.err, &dangling) && wait(line):
 		default:
+			line.recordRefusal(line.err)
 			i.fail(line.number, line.describe(line.err))
 		}
 	}
 	return nil
+}
+
+// recordRefusal adds the record of the line to the audit entry of the import, and that the caller does not
+// have the right to write it, if err says so. The status of the response does not say it.
+func (l *importLine) recordRefusal(err error) {
+	if errors.As(err, new(*access.ForbiddenError)) {
+		recorder := audit.From(l.Context())
+		recorder.AddWritten(l.key())
+		recorder.Deny(audit.RuleRBAC)
+	}
 }
 
 // finish writes what remains: the batch, and the waiting lines until no further line can be written.

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/paddock-health/paddock/apiserver/audit"
 	"github.com/paddock-health/paddock/apiserver/fhir"
 )
 
@@ -175,6 +176,21 @@ var _ = Describe("$import", func() {
 		counts, failed = chooses.importAll("/$import", patientOf(id, `,"active":true`)+"\n"+patientOf("new", ""))
 		Expect(counts).To(Equal(counted(0, 1, 0, 1)))
 		Expect(failed).To(HaveKey(2))
+	}, engines)
+
+	DescribeTable("records which lines the caller may not write", func(ctx context.Context, open opener) {
+		a := newAudited(ctx, open, audit.Settings{})
+		for _, each := range []struct{ caller, path, id string }{
+			{"vet", "/$import", "old"}, {"no-update", "/$import", "old"}, {"no-update", "/$import?dryRun=true", "other"}, {"no-create", "/$import", "new"},
+		} {
+			a.importCounts(each.path, patientOf(each.id, ""), with("X-Caller", each.caller))
+		}
+		Expect(a.events("subtype=operation")).To(Equal([]string{
+			"no-create operation E 0 Patient/new rule:rbac",
+			"no-update operation E 0 Patient/other rule:rbac",
+			"no-update operation E 0 Patient/old rule:rbac",
+			"vet operation E 0 Patient/old",
+		}))
 	}, engines)
 
 	It("refuses what it cannot read", func(ctx context.Context) {

@@ -231,6 +231,28 @@ var _ = Describe("A site that enforces references", func() {
 		}
 	})
 
+	It("shows no stored references to a patch by a caller who may not get the record", func(ctx context.Context) {
+		s := newPostgresSite(ctx)
+		s.put("/Organization/oak", practice)
+		s.put("/Practitioner/ann", `{"resourceType":"Practitioner"}`)
+		s.put("/Patient/rex", `{"resourceType":"Patient","generalPractitioner":[{"reference":"Practitioner/ann"}]}`)
+		const patch = `[{"op":"add","path":"/language","value":"en"}]`
+		blind, entry := with("X-Caller", "reads organizations"), asks("PATCH", "Patient/rex", binary(patch))
+		for name, refused := range map[string]answer{
+			"alone":            s.do("PATCH", "/Patient/rex", patch, sendPatch, blind),
+			"in a transaction": s.do("POST", "", bundleOf("transaction", entry, asks("DELETE", "Patient/never", "")), blind),
+		} {
+			Expect(refused.status).To(Equal(http.StatusForbidden), name)
+			Expect(refused.body).NotTo(ContainSubstring("ann"), name)
+		}
+		batch := s.do("POST", "", bundleOf("batch", entry), blind)
+		Expect(batch.json().at("entry", 0, "response", "status")).To(Equal("403 Forbidden"))
+		Expect(batch.body).NotTo(ContainSubstring("ann"))
+		By("and shows the reference of the patch to a caller who may get the record")
+		elm := `[{"op":"add","path":"/managingOrganization","value":{"reference":"Organization/elm"}}]`
+		expectDangling(s.do("PATCH", "/Patient/rex", elm, sendPatch, with("X-Caller", "reads patients")), "Patient.managingOrganization.reference")
+	})
+
 	It("answers the same whether a record that privacy rules hide exists", func(ctx context.Context) {
 		s := newPostgresSite(ctx, func(site *fhir.Endpoint) {
 			site.Store = gatetest.Open(site.Store, &privacy.View{

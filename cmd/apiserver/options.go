@@ -107,7 +107,8 @@ func (o *options) validate() error {
 func (o *options) checkFacade() error {
 	base, err := url.Parse(o.publicURL)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || strings.ContainsAny(o.publicURL, "?#") {
-		return fmt.Errorf("--public-url: %q must be an http or https URL without user, query and fragment, such as https://fhir.example.org", o.publicURL)
+		// The value is not quoted, because it can have a password, and the error is logged.
+		return errors.New("--public-url must be an http or https URL without user, query and fragment, such as https://fhir.example.org")
 	}
 	o.publicURL = strings.TrimRight(o.publicURL, "/")
 	if o.listener.MaxConnections < 0 || o.listener.MaxConnectionsPerAddress < 0 {

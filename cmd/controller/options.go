@@ -175,8 +175,8 @@ func (o *options) checkPublicURL() error {
 	u, err := url.Parse(o.publicURL)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" ||
 		u.User != nil || strings.ContainsAny(o.publicURL, "?#") {
-		return fmt.Errorf("--public-url: %q must be an http or https URL without user, query and fragment, "+
-			"such as https://fhir.example.org", o.publicURL)
+		// The value is not quoted, because it can have a password, and the error is logged.
+		return errors.New("--public-url must be an http or https URL without user, query and fragment, such as https://fhir.example.org")
 	}
 	o.publicURL = strings.TrimRight(o.publicURL, "/")
 	return nil

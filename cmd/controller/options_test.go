@@ -124,3 +124,13 @@ func TestParseOptions(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedPublicURL shows that the error about an address with a password does not quote the password.
+func TestRefusedPublicURL(t *testing.T) {
+	for _, address := range []string{"https://user:sesame@fhir.example.org", "https://user:sesame@fhir.example.org:port", "https://fhir.example.org?key=sesame"} {
+		_, err := parseOptions([]string{"--public-url=" + address}, &bytes.Buffer{})
+		if err == nil || !strings.Contains(err.Error(), "--public-url") || strings.Contains(err.Error(), "sesame") {
+			t.Errorf("%s: got error %v, want one with --public-url and without the address", address, err)
+		}
+	}
+}

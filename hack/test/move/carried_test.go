@@ -272,6 +272,15 @@ func awaitPast(ctx context.Context, name string) {
 	}).WithTimeout(patience).WithPolling(50*time.Millisecond).Should(BeTrue(), func() string { return describe(ctx, name) })
 }
 
+// failFromNow lets a receiver take events before it fails, because a success resets the circuit breaker of its webhook.
+// The breaker opens after five failures, for longer after each one.
+func failFromNow(ctx context.Context, r *localreceiver.Receiver) {
+	GinkgoHelper()
+	r.Answer(200)
+	awaitHook(ctx, r)
+	r.Answer(503)
+}
+
 // carriedSpecs begin with storage in the cluster, and end with the database first.
 func carriedSpecs() {
 	var stuck *localreceiver.Receiver
@@ -289,8 +298,7 @@ func carriedSpecs() {
 			kubectl(ctx, "wait", "--for=condition=Active", "--timeout=60s", "-n", "demo", "webhook/"+hook)
 		}
 		awaitHook(ctx, receiver)
-		awaitHook(ctx, stuck)
-		stuck.Answer(503)
+		failFromNow(ctx, stuck)
 	})
 	AfterAll(func(ctx SpecContext) { kubectl(ctx, "delete", "webhook", "done", "stuck", "-n", "demo") })
 
@@ -312,6 +320,7 @@ func carriedSpecs() {
 	})
 
 	It("moves from one database to another, and returns with what came since", func(ctx SpecContext) {
+		failFromNow(ctx, stuck)
 		d := prepare(ctx, "two", 12, "a", "purged", "late", "reused")
 		held := holdTable(ctx, "second", "res", "SHARE ROW EXCLUSIVE")
 		create(ctx, "carries-on", "second")

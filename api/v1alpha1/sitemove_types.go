@@ -145,7 +145,7 @@ type SiteName struct {
 // SiteMoveSpec selects the Site to move and its new storage.
 // +kubebuilder:validation:XValidation:rule="has(self.to) != has(self.toSite)",message="exactly one of to and toSite must be given"
 // +kubebuilder:validation:XValidation:rule="self.siteName == oldSelf.siteName && has(self.to) == has(oldSelf.to) && (!has(self.to) || self.to == oldSelf.to) && has(self.toSite) == has(oldSelf.toSite) && (!has(self.toSite) || self.toSite == oldSelf.toSite)",message="siteName, to and toSite are immutable: delete the SiteMove and create another one"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.decision) || has(self.decision) && self.decision == oldSelf.decision",message="decision cannot be changed once it is set"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.decision) || has(self.decision) && self.decision == oldSelf.decision",fieldPath=".decision",message="decision cannot be changed once it is set"
 type SiteMoveSpec struct {
 	// siteName is the name of the Site in the namespace of the SiteMove. Immutable.
 	// +required

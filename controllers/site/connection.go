@@ -48,8 +48,14 @@ func noSecret(site *v1alpha1.Site, found *corev1.Secret) *verdict {
 	if found != nil && found.Type == v1alpha1.SecretTypeDSN {
 		return nil
 	}
-	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf("There is no Secret %q of type %s in namespace %q. Create it, or correct spec.storage.postgres.external.secretRef.",
-		site.Spec.Storage.Postgres.External.SecretRef.Name, v1alpha1.SecretTypeDSN, site.Namespace)}
+	return missingSecret(site, "correct spec.storage.postgres.external.secretRef")
+}
+
+// missingSecret returns the verdict that the Secret of the Site's database does not exist. instead is
+// what can be done other than to create it.
+func missingSecret(site *v1alpha1.Site, instead string) *verdict {
+	return &verdict{metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, fmt.Sprintf("There is no Secret %q of type %s in namespace %q. Create it, or %s.",
+		site.Spec.Storage.Postgres.External.SecretRef.Name, v1alpha1.SecretTypeDSN, site.Namespace, instead)}
 }
 
 // invalidSecret converts a *dsn.FieldError to a verdict about the Secret, and returns any other

@@ -46,6 +46,9 @@ func (r *MoveReconciler) targetConnection(ctx context.Context, s *moveScope, tar
 		connection, bad, err = r.reservedConnection(ctx, s, target) // move_pool.go
 	default:
 		connection, bad, err = r.connectionOf(ctx, target)
+		if bad != nil && bad.reason == v1alpha1.ReasonSecretNotFound && !s.crosses() { // the SiteMove names the Secret, and its spec.to is immutable
+			bad = missingSecret(target, "delete the SiteMove and create another one with another spec.to.postgres.external.secretRef")
+		}
 	}
 	switch {
 	case err != nil:

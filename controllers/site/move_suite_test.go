@@ -47,6 +47,19 @@ var _ = Describe("A move", func() {
 		Eventually(func() string { return ptr.Deref(reload(ctx, s).Status.Move, v1alpha1.SiteMoveReference{}).Name }).WithContext(ctx).Should(Equal("other"))
 	})
 
+	It("says what to do about a database that there is not, of the SiteMove and not of the Site", func(ctx SpecContext) {
+		startController(ctx)
+		s := createSite(ctx, newNamespace(ctx), "oak", "moved-where")
+		expectReady(ctx, s)
+		unknown := createMove(ctx, s, "unknown", externalStorage("absent"))
+		moveReady(ctx, unknown).Should(Equal(`False SecretNotFound: There is no Secret "absent" of type paddock.health/dsn in namespace "` + s.Namespace +
+			`". Create it, or delete the SiteMove and create another one with another spec.to.postgres.external.secretRef.`))
+		decideMove(ctx, unknown, v1alpha1.MoveRollBack)
+		movePhase(ctx, unknown).Should(Equal(v1alpha1.MoveRolledBack))
+		classless := createMove(ctx, s, "classless", v1alpha1.Storage{Type: v1alpha1.StoragePostgres, Postgres: &v1alpha1.PostgresStorage{Pool: &v1alpha1.PooledPostgres{}}})
+		moveReady(ctx, classless).Should(Equal("False NoCapacity: storage.postgres.pool needs a SiteClass with a pool. Set spec.className of the Site to the name of such a SiteClass."))
+	})
+
 	It("waits while the Site is paused, before it begins and before it pauses writes", func(ctx SpecContext) {
 		startController(ctx)
 		s := createSite(ctx, newNamespace(ctx), "oak", "moved-paused")

@@ -65,7 +65,7 @@ func (r *Reconciler) choose(ctx context.Context, s *scope) (*verdict, error) {
 // The caller keeps placements locked until it has written the placement.
 func (r *Reconciler) findRoom(ctx context.Context, class *v1alpha1.SiteClass, region string, current *v1alpha1.Placement) (*v1alpha1.Placement, *verdict, error) {
 	if class == nil || class.Pool() == nil {
-		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "The Site has storage.postgres.pool and no SiteClass with a pool. Set spec.className to the name of such a SiteClass."}, nil
+		return nil, &verdict{metav1.ConditionFalse, v1alpha1.ReasonNoCapacity, "storage.postgres.pool needs a SiteClass with a pool. Set spec.className of the Site to the name of such a SiteClass."}, nil
 	}
 	claims, err := r.placedClaims(ctx) // placements.go
 	if err != nil {

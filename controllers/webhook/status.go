@@ -4,9 +4,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +91,9 @@ func accept(hook *v1alpha1.Webhook, seen surroundings) (v verdict, publicKey str
 	if ref := hook.Spec.HeadersSecretRef; ref != nil && seen.headers == nil {
 		return refuse(v1alpha1.ReasonSecretNotFound, "There is no Secret %s of type %s. Create it, or correct spec.headersSecretRef.", ref.Name, v1alpha1.SecretTypeWebhook), publicKey
 	}
+	if name := invalidHeader(seen.headers); name != "" {
+		return refuse(v1alpha1.ReasonInvalidSecret, "Key %s of Secret %s, which spec.headersSecretRef names, is not a valid HTTP header field, for example because its value has several lines. Correct or remove it.", name, hook.Spec.HeadersSecretRef.Name), publicKey
+	}
 	if bundle := hook.Spec.CABundle; bundle != nil && !x509.NewCertPool().AppendCertsFromPEM(bundle) {
 		return refuse(v1alpha1.ReasonInvalidCABundle, "spec.caBundle has no PEM certificate. Set it to the certificates of the receiver's authorities, PEM-encoded."), publicKey
 	}
@@ -102,6 +108,25 @@ func accept(hook *v1alpha1.Webhook, seen surroundings) (v verdict, publicKey str
 		return refuse(v1alpha1.ReasonInvalidSecret, "The Secrets of the Webhook have %d bytes in total. Shorten them to at most %d bytes.", size, maxSecrets), publicKey
 	}
 	return verdict{metav1.ConditionTrue, v1alpha1.ReasonAccepted, "The settings are valid."}, publicKey
+}
+
+// invalidHeader returns the first key of the Secret of the header fields whose name or value is not
+// valid in HTTP, or "" if all are valid. The delivery process removes line breaks at the end of a
+// value, and sends no key that has a meaning in the delivery process's Secret.
+func invalidHeader(headers *corev1.Secret) string {
+	if headers == nil {
+		return ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(headers.Data)) {
+		switch name {
+		case v1alpha1.WebhookSecretKey, v1alpha1.WebhookPreviousSecretKey, v1alpha1.WebhookCertificateKey, v1alpha1.WebhookPrivateKeyKey:
+			continue
+		}
+		if value := strings.TrimRight(string(headers.Data[name]), "\r\n"); !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return name
+		}
+	}
+	return ""
 }
 
 // checkCertificate reports whether the Secret of the client certificate is valid or not needed. If

@@ -24,6 +24,10 @@ func secretOf(value string) *corev1.Secret {
 	return &corev1.Secret{Data: map[string][]byte{v1alpha1.WebhookSecretKey: []byte(value)}}
 }
 
+func headerOf(value string) *corev1.Secret {
+	return &corev1.Secret{Data: map[string][]byte{"Authorization": []byte(value), v1alpha1.WebhookSecretKey: []byte("no header\n\n.")}}
+}
+
 func TestStatus(t *testing.T) {
 	shared := secretOf(signing.NewShared())
 	key, err := signing.NewPrivate()
@@ -58,6 +62,8 @@ func TestStatus(t *testing.T) {
 		"a secret as key":  {func(s *v1alpha1.WebhookSpec) { s.Signing = v1alpha1.SigningEd25519 }, surroundings{secret: shared, enabled: true}, []string{"False InvalidSecret", "False NotAccepted", "False NotActive"}, ""},
 		"no header secret": {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, enabled: true}, []string{"False SecretNotFound", "False NotAccepted", "False NotActive"}, ""},
 		"headers":          {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: &corev1.Secret{}, enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, ""},
+		"a header file":    {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: headerOf("Bearer x\r\n"), enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, ""},
+		"two header lines": {func(s *v1alpha1.WebhookSpec) { s.HeadersSecretRef = &v1alpha1.WebhookSecretReference{Name: "h"} }, surroundings{secret: shared, headers: headerOf("Bearer x\nX-Tenant: y"), enabled: true}, []string{"False InvalidSecret", "False NotAccepted", "False NotActive"}, ""},
 		"authorities":      {func(s *v1alpha1.WebhookSpec) { s.CABundle = pair.Data[v1alpha1.WebhookCertificateKey] }, surroundings{secret: shared, enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, ""},
 		"no authorities":   {func(s *v1alpha1.WebhookSpec) { s.CABundle = []byte("x") }, surroundings{secret: shared, enabled: true}, []string{"False InvalidCABundle", "False NotAccepted", "False NotActive"}, ""},
 		"a certificate":    {presents, surroundings{secret: shared, certificate: pair, enabled: true}, []string{"True Accepted", "True Active", "Unknown NoDeliveries"}, ""},

@@ -27,8 +27,11 @@ var errLocked = errors.New("another process has the lock")
 // command has reserved the folder.
 func Lock(directory string) (io.Closer, error) {
 	file, err := openLock(filepath.Join(directory, lockName))
-	if errors.Is(err, errLocked) {
+	switch {
+	case errors.Is(err, errLocked):
 		return nil, fmt.Errorf("the directory %s is in use by another process of this program; wait until that process ends, or choose another directory", directory)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the directory %s does not exist", directory)
 	}
 	return file, err
 }

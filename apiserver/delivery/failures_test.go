@@ -8,18 +8,24 @@ import (
 	"time"
 )
 
-// deliveryLog is a log of deliveries in memory, the newest first.
+// deliveryLog is a log of deliveries in memory, the newest first. If reach is not 0, pages after as many deliveries
+// are empty.
 type deliveryLog struct {
 	Log
-	all []Delivery
+	all   []Delivery
+	reach int
 }
 
 func (l deliveryLog) Deliveries(_ context.Context, query Query) ([]Delivery, int64, error) {
 	var found []Delivery
 	for _, d := range l.all {
-		if d.Webhook == query.Webhook && slices.Contains(query.Statuses, d.Status) {
+		at := d.Event.Accepted
+		if d.Webhook == query.Webhook && slices.Contains(query.Statuses, d.Status) && !at.Before(query.From) && (query.To.IsZero() || at.Before(query.To)) {
 			found = append(found, d)
 		}
+	}
+	if l.reach > 0 {
+		found = found[:min(len(found), l.reach)]
 	}
 	from := min(query.Offset, len(found))
 	return found[from:min(len(found), from+query.Count)], int64(len(found)), nil
@@ -58,6 +64,28 @@ func TestLastFailures(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestLastFailureOfManyPending finds the last failure in the oldest pending deliveries when the log counts no
+// further than the newest ones, as that of Postgres does.
+func TestLastFailureOfManyPending(t *testing.T) {
+	since := time.Date(2031, 3, 1, 9, 0, 0, 0, time.UTC)
+	accepted := func(second, number int, attempts ...Attempt) []Delivery {
+		d := Delivery{Webhook: "w", Status: Pending, Attempts: attempts}
+		d.Event.Accepted = since.Add(time.Duration(second) * time.Second)
+		return slices.Repeat([]Delivery{d}, number)
+	}
+	refused := Attempt{At: since.Add(time.Minute), Reason: ReasonCertificate, Message: "no TLS"}
+	for _, sameTime := range []int{0, 3 * failuresRead} { // untried deliveries of the time of the oldest one
+		log := deliveryLog{all: slices.Concat(accepted(1, 10*failuresRead), accepted(0, sameTime), accepted(0, 1, refused)), reach: 5 * failuresRead}
+		health := map[string]Health{"w": {Pending: int64(len(log.all)), OldestPending: since, FailingSince: since}}
+		if err := AddLastFailures(t.Context(), log, health); err != nil {
+			t.Fatal(err)
+		}
+		if got := health["w"].LastFailure.Reason; got != ReasonCertificate {
+			t.Errorf("%d of the same time: got %q, want %q", sameTime, got, ReasonCertificate)
+		}
 	}
 }
 

@@ -27,6 +27,9 @@ const (
 	// moveRetry is the pause before the work of a move is tried again: after a failure, or while another
 	// API server does it.
 	moveRetry = 500 * time.Millisecond
+	// permanentRetry is that pause after a permanent failure, which lasts until a person removes the cause. Each
+	// attempt can compare all records.
+	permanentRetry = 5 * time.Second
 	// firstLogPause is the time after the first failure of the work for which further failures are not logged.
 	// The time doubles with each logged failure, up to maxLogPause.
 	firstLogPause = time.Second
@@ -111,7 +114,11 @@ func (m *mover) run(ctx context.Context, attempt func(context.Context) error) {
 		if err == nil {
 			return
 		}
-		switch failed := permanent(err); {
+		failed, pause := permanent(err), moveRetry
+		if failed != "" {
+			pause = permanentRetry
+		}
+		switch {
 		case ctx.Err() != nil || errors.Is(err, errOtherMover):
 		case failed == "":
 			if now := time.Now(); !now.Before(nextLog) {
@@ -122,7 +129,7 @@ func (m *mover) run(ctx context.Context, attempt func(context.Context) error) {
 			slog.ErrorContext(ctx, "the work of a move cannot be done; the status of the SiteMove has the next step", "site", m.held.name(), "move", m.reference.Name, "phase", m.reference.Phase, "error", err)
 			logged = failed
 		}
-		sleep(ctx, moveRetry)
+		sleep(ctx, pause)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	sitesv1 "github.com/paddock-health/paddock/api/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/delivery"
+	"github.com/paddock-health/paddock/apiserver/move"
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
@@ -96,6 +97,28 @@ func TestFailuresAreLoggedRarely(t *testing.T) {
 		}
 		if lines := bytes.Count(log.Bytes(), []byte("the work of a move failed")); lines < 10 || lines > 30 {
 			t.Errorf("%d log lines in an hour, want 10 to 30", lines)
+		}
+	})
+}
+
+// TestPermanentFailuresAreRetriedSlowly shows that work that cannot be done does not compare all records twice a
+// second until a person acts.
+func TestPermanentFailuresAreRetriedSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, attempts := time.Now(), 0
+		var m mover
+		m.run(t.Context(), func(context.Context) error {
+			attempts++
+			if time.Since(began) < time.Minute {
+				return &move.DifferentError{Key: store.Key{Type: "Patient", ID: "rex"}}
+			}
+			return nil
+		})
+		if attempts > 13 {
+			t.Errorf("%d attempts in a minute, want at most 13", attempts)
+		}
+		if late := time.Since(began) - time.Minute; late > permanentRetry {
+			t.Errorf("the work was tried %s after the cause was removed, want at most %s", late, permanentRetry)
 		}
 	})
 }

@@ -59,21 +59,11 @@ func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 		if pending.Deliveries, err = pgx.CollectRows(rows, scanArchived); err != nil {
 			return err
 		}
-		rows, err = tx.Query(ctx, `SELECT seq, at, version, event, envelope FROM outbox WHERE site = $1 ORDER BY seq`, a.number)
+		upcoming, err := a.upcoming(ctx, tx)
 		if err != nil {
 			return err
 		}
-		events, err := pgx.CollectRows(rows, scanEvent)
-		if err != nil {
-			return err
-		}
-		for _, event := range events {
-			for _, webhook := range event.Targets {
-				pending.Deliveries = append(pending.Deliveries, delivery.Archived{Delivery: delivery.Delivery{
-					ID: delivery.DeliveryID(event.ID, webhook), Webhook: webhook, Event: event, Status: delivery.Pending, NextAttempt: event.Accepted,
-				}})
-			}
-		}
+		pending.Deliveries = append(pending.Deliveries, upcoming...)
 		rows, err = tx.Query(ctx, `SELECT webhook, failures, failing_since, last_success FROM webhook WHERE site = $1`, a.number)
 		if err != nil {
 			return err
@@ -91,6 +81,48 @@ func (a archive) DumpPending(ctx context.Context) (delivery.Backlog, error) {
 		return tx.QueryRow(ctx, `SELECT last_value FROM outbox_seq`).Scan(&pending.Sequence)
 	})
 	return pending, archiveError("read the pending deliveries", err)
+}
+
+// upcoming returns the deliveries that the relay would make of the events in the outbox. An event that was
+// posted twice with the same id is delivered once (insertDeliveries).
+func (a archive) upcoming(ctx context.Context, tx pgx.Tx) ([]delivery.Archived, error) {
+	rows, err := tx.Query(ctx, `SELECT seq, at, version, event, envelope FROM outbox WHERE site = $1 ORDER BY seq`, a.number)
+	if err != nil {
+		return nil, err
+	}
+	events, err := pgx.CollectRows(rows, scanEvent)
+	if err != nil {
+		return nil, err
+	}
+	var all []delivery.Archived
+	var ids []string
+	for _, event := range events {
+		for _, webhook := range event.Targets {
+			id := delivery.DeliveryID(event.ID, webhook)
+			ids = append(ids, id)
+			all = append(all, delivery.Archived{Delivery: delivery.Delivery{
+				ID: id, Webhook: webhook, Event: event, Status: delivery.Pending, NextAttempt: event.Accepted,
+			}})
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	known := map[string]bool{}
+	rows, err = tx.Query(ctx, `SELECT id::text FROM delivery WHERE site = $1 AND id = ANY($2::text[]::uuid[])`, a.number, ids)
+	if err != nil {
+		return nil, err
+	}
+	var id string
+	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+		known[id] = true
+		return nil
+	})
+	return slices.DeleteFunc(all, func(d delivery.Archived) bool {
+		was := known[d.ID]
+		known[d.ID] = true
+		return was
+	}), err
 }
 
 // DumpEnded implements delivery.Archive. The position is the id of the last delivery that was read. A page

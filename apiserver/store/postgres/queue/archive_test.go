@@ -55,6 +55,34 @@ func TestArchiveReturn(t *testing.T) {
 	}
 }
 
+// TestArchiveOfRepeatedEvent copies the deliveries of events that were posted again with the same id after their
+// deliveries were made. As in a relay, no second delivery is made, neither of a pending one nor of one that has
+// ended.
+func TestArchiveOfRepeatedEvent(t *testing.T) {
+	g := NewWithT(t)
+	d := newDatabase(t)
+	from, to := d.site(), d.site()
+	q := newQueue(t, d.pool, queue.Options{})
+	q.Add(from, &receiver{})
+	stop := run(t, q)
+	post(t, from, "", []string{"a"}, "ended")
+	g.Eventually(func() int { return counts(t, from, "a")[delivery.Delivered] }, patience).Should(Equal(1))
+	stop()
+	post(t, from, "", []string{"a"}, "pending")
+	g.Expect(q.RelayAll(t.Context())).To(Succeed())
+	post(t, from, "", []string{"a"}, "new", "pending", "ended", "new")
+
+	pending, err := queue.NewArchive(d.pool, from.Number()).DumpPending(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	var events []string
+	for _, one := range pending.Deliveries {
+		events = append(events, one.Event.ID)
+	}
+	g.Expect(events).To(ConsistOf("pending", "new"))
+	g.Expect(queue.NewArchive(d.pool, to.Number()).RestorePending(t.Context(), pending, func(string) bool { return false })).To(Succeed())
+	g.Expect(counts(t, to, "a")).To(Equal(map[delivery.Status]int{delivery.Pending: 2}))
+}
+
 // TestArchiveOfSharedEvent restores the deliveries of one event to several webhooks, each with its own
 // webhook as the target, as the cluster returns them. Erasing the record of the event deletes all.
 func TestArchiveOfSharedEvent(t *testing.T) {

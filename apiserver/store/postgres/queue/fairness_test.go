@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/gomega"
 
 	"github.com/paddock-health/paddock/apiserver/delivery"
@@ -105,6 +106,43 @@ func TestManyPending(t *testing.T) {
 			t.Errorf("%s took %s", what, took)
 		}
 	}
+}
+
+// TestRelayTakesTurns relays the event of a site while as many sites as are relayed concurrently have many
+// events each. The event does not wait until one of these sites has none left.
+func TestRelayTakesTurns(t *testing.T) {
+	const crowded, batches, batch = 4, 10, 500 // pumpsAtOnce, and relayBatch
+	d := newDatabase(t)
+	q := newQueue(t, d.pool, queue.Options{})
+	q.SetFault(func(point string) error {
+		if point == "inserted" { // all crowded sites are relayed at the same time
+			time.Sleep(200 * time.Millisecond)
+		}
+		return nil
+	})
+	for range crowded {
+		s := d.site()
+		for n := range batches {
+			post(t, s, "", []string{"a"}, ids(strconv.Itoa(n), batch)...)
+		}
+		q.Add(s, &receiver{})
+	}
+	quiet := d.site()
+	post(t, quiet, "", []string{"a"}, "e1")
+	conn, err := pgx.Connect(t.Context(), d.uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	left := make(chan int, 1)
+	q.Add(quiet, &receiver{answer: func(ctx context.Context, _ attempted) (delivery.Outcome, error) {
+		var sites int
+		err := conn.QueryRow(ctx, `SELECT count(DISTINCT site) FROM outbox`).Scan(&sites)
+		left <- sites
+		return delivered(), err
+	}})
+	run(t, q)
+	NewWithT(t).Eventually(left, patience).Should(Receive(Equal(crowded)), "sites with events to relay when the last site's event is sent")
 }
 
 // TestCap holds the attempts of a webhook with many due deliveries: as many are under way as the

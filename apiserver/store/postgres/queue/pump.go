@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,13 +17,13 @@ const (
 	shortestPause = 20 * time.Millisecond
 	longestPause  = 160 * time.Millisecond
 	// pumpsAtOnce is the maximum number of sites per process whose work is done concurrently. At the
-	// limit, the other sites wait for the next poll.
+	// limit, the other sites wait for a later poll.
 	pumpsAtOnce = 4
 )
 
 // pump inserts jobs for events in the outbox and for deliveries that are due again, until ctx ends.
-// It does so in batches, one of each site at a time, so that a site with many events does not delay
-// other sites.
+// It does so in batches, one of each site at a time, and sites take turns, so that sites with many events
+// do not delay other sites.
 func (q *Queue) pump(ctx context.Context) error {
 	var running errgroup.Group
 	running.SetLimit(pumpsAtOnce)
@@ -36,10 +37,11 @@ func (q *Queue) pump(ctx context.Context) error {
 		return was
 	}
 	pause := shortestPause
+	last := int32(0) // the site whose batch was started last
 	for {
 		found, err := q.find(ctx)
 		q.complain(ctx, err, "step", "find sites with work")
-		for _, w := range found {
+		for _, w := range startAfter(found, last) {
 			if mark(w.Site, true) {
 				continue
 			}
@@ -50,7 +52,9 @@ func (q *Queue) pump(ctx context.Context) error {
 			})
 			if !started {
 				mark(w.Site, false)
+				break
 			}
+			last = w.Site
 		}
 		if len(found) > 0 {
 			pause = shortestPause
@@ -67,6 +71,13 @@ func (q *Queue) pump(ctx context.Context) error {
 	}
 }
 
+// startAfter returns works, which are in ascending order of their sites, starting with the first one after a
+// site. Those up to that site follow at the end.
+func startAfter(works []work, site int32) []work {
+	i := max(0, slices.IndexFunc(works, func(w work) bool { return w.Site > site }))
+	return slices.Concat(works[i:], works[:i])
+}
+
 // complain logs an error with attributes, unless ctx has ended. The next poll tries again.
 func (q *Queue) complain(ctx context.Context, err error, attributes ...any) {
 	if err != nil && ctx.Err() == nil {
@@ -81,7 +92,7 @@ type work struct {
 	Outbox, Due bool
 }
 
-// find returns the sites of this process that have work.
+// find returns the sites of this process that have work, in ascending order.
 func (q *Queue) find(ctx context.Context) ([]work, error) {
 	const find = `SELECT * FROM (SELECT s.site,
 		EXISTS (SELECT FROM outbox o WHERE o.site = s.site) AS outbox, EXISTS (SELECT FROM delivery d WHERE d.site = s.site AND d.next <= $2) AS due

@@ -148,6 +148,7 @@ var _ = Describe("Everything of a patient", func() {
 				Expect(s.do("POST", "/Patient/rex/$everything?_type=Group", parameters(`{"name":"_type","valueCode":"Organization"}`)).json().ids()).To(Equal([]string{"herd", "org"}))
 				for list, code := range map[string]string{
 					`{"name":"start","valueDate":"2026-01-01"}`: "invalid_query", `{"name":"_count","valueString":"x"}`: "invalid_query", `{"valueInteger":1}`: "invalid_query",
+					`{"name":"_count","valueInteger":1,"part":[{"name":"a"}]}`: "invalid_parameters", `{"name":"_count","valueInteger":1,"resource":{"resourceType":"Patient"}}`: "invalid_parameters",
 					`{"name":"_count"}`: "invalid_parameters", `{"name":"_count","valueInteger":1,"valueString":"1"}`: "invalid_parameters", `{"name":"_type","valueCoding":{"code":"Group"}}`: "invalid_parameters", `7`: "invalid_parameters",
 				} {
 					a := sent(list)

@@ -58,8 +58,11 @@ func readParameters(text []byte) ([]sentParameter, error) {
 }
 
 // text returns the value of a parameter as a query string would have it. It returns false unless the
-// parameter has one value, of a primitive type.
+// parameter has one value, of a primitive type, and neither a resource nor parts (inv-1 of Parameters).
 func (p sentParameter) text() (text string, ok bool) {
+	if p.members["resource"] != nil || p.members["part"] != nil {
+		return "", false
+	}
 	for name, value := range p.members {
 		if !strings.HasPrefix(name, "value") {
 			continue

@@ -15,6 +15,9 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store"
 )
 
+// removeTimeout is the time limit of the removal of a Webhook without a Secret. The client waits for it.
+const removeTimeout = 5 * time.Second
+
 // Webhooks stores the Webhooks of one namespace and writes their Secrets. It implements
 // ahds.WebhookStore. It never reads a Secret. A Webhook names the Secret with its signing key, and is
 // the owner of the Secrets that this package created for the Webhook.
@@ -35,17 +38,23 @@ func (w *Webhooks) Create(ctx context.Context, resource webhook.Resource) (made 
 	}
 	secret, public, err := w.makeSecret(ctx, hook, hook.Spec.SecretRef.Name)
 	if err != nil {
-		uid := hook.UID
-		// If the delete fails too, the controller reports the missing Secret.
-		if w.client.objects.Delete(context.WithoutCancel(ctx), hook, client.Preconditions(metav1.Preconditions{UID: &uid})) == nil {
-			w.client.targets.drop(hook, false)
-		}
+		w.remove(ctx, hook)
 		return webhook.Resource{}, "", err
 	}
 	if public != "" {
 		made.PublicKey = public
 	}
 	return made, secret, nil
+}
+
+// remove deletes a Webhook that has no Secret, also if the client has gone away. If that fails, the controller reports
+// the missing Secret.
+func (w *Webhooks) remove(ctx context.Context, hook *v1alpha1.Webhook) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	if w.client.objects.Delete(ctx, hook, client.Preconditions{UID: new(hook.UID)}) == nil {
+		w.client.targets.drop(hook, false)
+	}
 }
 
 // Rotate implements ahds.WebhookStore. Rotate calls check, creates the new Secret, and calls check

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -251,6 +253,30 @@ func TestDumpOfRepeatedDelivery(t *testing.T) {
 	ended, _, err := site.Archive().DumpEnded(t.Context(), "", 10)
 	if err != nil || len(ended) != 1 || ended[0].Status != delivery.Failed {
 		t.Errorf("%d ended deliveries, %v: %+v", len(ended), err, ended)
+	}
+}
+
+// TestUnreadableDelivery shows that one WebhookDelivery whose summary another program has changed hides no others.
+func TestUnreadableDelivery(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	deliverTo(t, control.Config(), namespace, map[string]*receivers{namespace: {answer: func(string, store.AcceptedEvent, int) delivery.Outcome {
+		return delivery.Outcome{Status: delivery.Failed, Attempt: delivery.Attempt{At: time.Now(), Reason: delivery.ReasonStatus}}
+	}}})
+	mustWrite(t, site, to(rex(1), "e1", "Patient/rex", "a"))
+	mustWrite(t, site, to(rex(2), "e2", "Patient/rex", "a"))
+	until(t, "dead letters", []string{"e1 to a: Failed", "e2 to a: Failed"}, func() []string { return slices.Sorted(slices.Values(objectsLeft(t, namespace))) })
+	changed := recordsv1.WebhookDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: delivery.DeliveryID("e1", "a")}}
+	annotation := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"records.paddock.health/delivery":"changed"}}}`))
+	if err := objects(t).Patch(t.Context(), &changed, annotation); err != nil {
+		t.Fatal(err)
+	}
+	page, total, err := site.Deliveries().Deliveries(t.Context(), delivery.Query{Webhook: "a", Count: 10})
+	if err != nil || total != 1 || page[0].Event.ID != "e2" {
+		t.Errorf("%d deliveries, %v: %+v", total, err, page)
+	}
+	if health, err := site.Deliveries().Health(t.Context()); err != nil {
+		t.Errorf("health: %v: %+v", err, health)
 	}
 }
 

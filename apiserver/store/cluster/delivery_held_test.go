@@ -1,8 +1,11 @@
 package cluster_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,7 +16,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	recordsv1 "github.com/paddock-health/paddock/api/records/v1alpha1"
 	"github.com/paddock-health/paddock/apiserver/delivery"
 	"github.com/paddock-health/paddock/apiserver/store"
 	"github.com/paddock-health/paddock/apiserver/store/cluster"
@@ -243,6 +250,64 @@ func TestErasedWhileRelayFails(t *testing.T) {
 	if sent.Load() {
 		t.Error("an erased event was sent")
 	}
+}
+
+// TestCreatedByEarlierHolder shows that a WebhookDelivery is sent that an earlier holder of the shard has created, if
+// the request of the present one to create it fails without a response, and the earlier one removes the event from the
+// Record after that.
+func TestCreatedByEarlierHolder(t *testing.T) {
+	namespace, key := newSite(t)
+	site := newEngine(t, cluster.Options{}).Open(namespace, key, cluster.DefaultLimits)
+	mustWrite(t, site, to(rex(1), "e1", "Patient/rex", "a"))
+	var list recordsv1.RecordList
+	if err := objects(t).List(t.Context(), &list, client.InNamespace(namespace)); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%d Records, %v", len(list.Items), err)
+	}
+	var creates atomic.Int64
+	config := control.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return interposed{next, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/namespaces/"+namespace+"/webhookdeliveries") || creates.Add(1) > 1 {
+				return next.RoundTrip(r)
+			}
+			if err := createAsEarlierHolder(next, r); err != nil {
+				return nil, err
+			}
+			none := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"events":null,"hasEvents":null}}`))
+			if err := objects(t).Patch(t.Context(), &list.Items[0], none); err != nil {
+				t.Error(err)
+			}
+			return nil, errors.New("the connection is lost")
+		}}
+	})
+	r := &receivers{answer: func(string, store.AcceptedEvent, int) delivery.Outcome { return failed(delivery.Failed, time.Time{}) }}
+	deliverTo(t, config, namespace, map[string]*receivers{namespace: r})
+	until(t, "left", []string{"e1 to a: Failed"}, func() []string { return objectsLeft(t, namespace) })
+}
+
+// createAsEarlierHolder sends a request to create a WebhookDelivery as it would have been an hour ago.
+func createAsEarlierHolder(next http.RoundTripper, r *http.Request) error {
+	var d recordsv1.WebhookDelivery
+	if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
+		return err
+	}
+	before := metav1.NewMicroTime(d.Spec.Since.Add(-time.Hour))
+	d.Spec.Since, d.Spec.NextAttempt = before, &before
+	body, err := json.Marshal(&d)
+	if err != nil {
+		return err
+	}
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength, r.GetBody = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	response, err := next.RoundTrip(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusCreated {
+		return fmt.Errorf("create a WebhookDelivery: %s", response.Status)
+	}
+	return nil
 }
 
 // TestErasedWhileWaiting shows that an event is not sent after its erasure, if its delivery waits for an

@@ -42,6 +42,17 @@ func (s *Store) SetRecordCount(typeName string, n float64) {
 	s.statistics.readAt, s.statistics.entries, s.statistics.records = time.Now(), nil, map[string]float64{typeName: n}
 }
 
+// RefreshStatistics reads the statistics as if they were due, and reports whether they are due after that.
+func (s *Store) RefreshStatistics(ctx context.Context) bool {
+	s.statistics.mu.Lock()
+	s.statistics.readAt = time.Time{}
+	s.statistics.mu.Unlock()
+	s.refreshStatistics(ctx)
+	s.statistics.mu.Lock()
+	defer s.statistics.mu.Unlock()
+	return time.Since(s.statistics.readAt) >= statisticsTTL
+}
+
 // IsBatched reports whether the query of a page would be batched with others.
 func (s *Store) IsBatched(ctx context.Context, query store.Query) (bool, error) {
 	search := sqlplan.Search{Context: ctx, Index: &s.planIndex, Query: query, Order: order.Of(query)}

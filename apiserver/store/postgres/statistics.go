@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math"
 	"sync"
@@ -48,7 +49,7 @@ func (d planDatabase) RecordCount(ctx context.Context, typeName string) float64 
 
 // refreshStatistics reads the statistics if they are older than statisticsTTL. While it reads them,
 // concurrent searches use the old statistics. If reading fails, the old statistics remain in use for
-// another statisticsTTL.
+// another statisticsTTL, or until the next search if the client of this one has gone away.
 func (s *Store) refreshStatistics(ctx context.Context) {
 	s.statistics.mu.Lock()
 	due := time.Since(s.statistics.readAt) >= statisticsTTL
@@ -63,6 +64,12 @@ func (s *Store) refreshStatistics(ctx context.Context) {
 	var records map[string]float64
 	if err == nil {
 		records, err = s.readRecordCounts(ctx)
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		s.statistics.mu.Lock()
+		defer s.statistics.mu.Unlock()
+		s.statistics.readAt = time.Time{}
+		return
 	}
 	if err != nil {
 		slog.WarnContext(ctx, "cannot read the statistics of a site; searches use older statistics or none", "site", s.site, "error", err)

@@ -53,6 +53,10 @@ func cutSessions(ctx context.Context, role string) {
 	asAdministrator(ctx, "postgres", `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1`, role)
 }
 
+// connectionIdle is the time after which a pool checks an idle connection before it uses it. Until then, a request can
+// still meet a connection that was cut.
+const connectionIdle = 1100 * time.Millisecond
+
 var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 	const patients = "/site/demo-postgres/fhir/patient"
 
@@ -91,6 +95,7 @@ var _ = Describe("A site in Postgres", Ordered, Serial, func() {
 				return send(request{method: "PUT", url: base + patients + "/recovered", body: patient(time.Now().Nanosecond())}).status
 			}).Should(BeElementOf(http.StatusOK, http.StatusCreated))
 		}
+		time.Sleep(connectionIdle)
 	}
 	// load writes and reads until it is stopped, and returns what was not answered with 2xx.
 	load := func() (stop func() []string) {

@@ -145,7 +145,7 @@ var _ = Describe("export and import", Ordered, func() {
 			))
 		}
 		Expect(run(ctx, bulk("export", "herd", bad, "--type", "Observation")...).stderr).To(ContainSubstring("400 Bad Request"))
-		Expect(fails(ctx, bulk("import", "herd", filepath.Join(dir, "none"))...)).To(ContainSubstring("no such file"))
+		Expect(fails(ctx, bulk("import", "herd", filepath.Join(dir, "none"))...)).To(ContainSubstring("does not exist"))
 		Expect(fails(ctx, bulk("export", "herd", filepath.Join(dir, "first"))...)).To(ContainSubstring("choose an empty directory"))
 	})
 

@@ -3,7 +3,6 @@ package deliveries
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -139,10 +138,7 @@ func observed(obj any) (types.NamespacedName, summary, error) {
 	if !ok {
 		return types.NamespacedName{}, summary{}, fmt.Errorf("watch of %s: unexpected object of type %T", objects.Delivery, obj)
 	}
-	s, err := summaryOf(meta)
-	if err != nil {
-		slog.Warn("cannot read the summary of a WebhookDelivery, which another program may have changed; the server ignores the WebhookDelivery", "namespace", meta.Namespace, "delivery", meta.Name, "error", err)
-	}
+	s, _ := readable(meta)
 	return types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}, s, nil
 }
 

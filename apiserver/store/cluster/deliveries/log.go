@@ -137,7 +137,7 @@ func (l *log) matches(ctx context.Context, query delivery.Query) ([]candidate, e
 	return found, nil
 }
 
-// eachSummary calls visit with the summaries of the site's WebhookDeliveries that match a field
+// eachSummary calls visit with the readable summaries of the site's WebhookDeliveries that match a field
 // selector, which starts with a comma.
 func (l *log) eachSummary(ctx context.Context, selector string, visit func(id string, s summary)) error {
 	options := metav1.ListOptions{FieldSelector: "spec.siteKey=" + l.key + selector, Limit: pageSize}
@@ -147,11 +147,9 @@ func (l *log) eachSummary(ctx context.Context, selector string, visit func(id st
 			return objects.StoreError("list deliveries", err)
 		}
 		for i := range page.Items {
-			s, err := summaryOf(&page.Items[i])
-			if err != nil {
-				return err
+			if s, ok := readable(&page.Items[i]); ok {
+				visit(page.Items[i].Name, s)
 			}
-			visit(page.Items[i].Name, s)
 		}
 		if options.Continue = page.Continue; options.Continue == "" {
 			return nil

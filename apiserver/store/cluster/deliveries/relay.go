@@ -80,16 +80,47 @@ func (q *queue) checkCreated(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if q.relayed, err = q.dropErased(ctx, q.relayed, notIn(there, created)); err != nil {
+		erased, others, err := q.separate(ctx, notIn(there, created))
+		if err != nil {
 			return err
 		}
+		if q.relayed, err = q.dropErased(ctx, q.relayed, erased); err != nil {
+			return err
+		}
+		q.relayed = append(q.relayed, others...)
 		delete(q.unchecked, name)
 	}
 	return nil
 }
 
+// separate returns those of created that this process has created, and the new entries of those that an earlier
+// holder of the shard has created, if they are pending: a request to create a WebhookDelivery fails without a
+// response also if it exists. The holder has relayed its event and may have removed it since. Errors are those of
+// the API server.
+func (q *queue) separate(ctx context.Context, created []*entry) (own, others []*entry, err error) {
+	for _, e := range created {
+		if e.resourceVersion != "" { // kube-apiserver responded
+			own = append(own, e)
+			continue
+		}
+		found, err := q.find(ctx, e.hook, e.name)
+		switch {
+		case err != nil && !apierrors.IsNotFound(err):
+			return nil, nil, err
+		case found != nil && found.object.Spec.Since.Equal(&e.object.Spec.Since), apierrors.IsNotFound(err):
+			own = append(own, e)
+		case found != nil:
+			others = append(others, found)
+		}
+	}
+	return own, others, nil
+}
+
 // noteUnchecked makes the next pass check WebhookDeliveries of a Record.
 func (q *queue) noteUnchecked(record string, created []*entry) {
+	if len(created) == 0 {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unchecked[record] = created

@@ -3,6 +3,7 @@ package deliveries
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,6 +54,15 @@ func summaryOf(meta *metav1.PartialObjectMetadata) (summary, error) {
 		return s, fmt.Errorf("read annotation %s of WebhookDelivery %s/%s: %w", summaryAnnotation, meta.Namespace, meta.Name, err)
 	}
 	return s, nil
+}
+
+// readable is summaryOf with a warning instead of an error. It returns false if the summary cannot be decoded.
+func readable(meta *metav1.PartialObjectMetadata) (summary, bool) {
+	s, err := summaryOf(meta)
+	if err != nil {
+		slog.Warn("cannot read the summary of a WebhookDelivery, which another program may have changed; the server ignores the WebhookDelivery", "namespace", meta.Namespace, "delivery", meta.Name, "error", err)
+	}
+	return s, err == nil
 }
 
 func (s *summary) accepted() time.Time { return time.UnixMilli(s.Accepted).UTC() }

@@ -72,8 +72,8 @@ func (q *queue) trimGivenUp(ctx context.Context, key string) error {
 	}
 	before := q.options.Clock.Now().Add(-cmp.Or(keep, keepGivenUp))
 	return q.eachMetadataIn(ctx, objects.Delivery, "spec.siteKey="+key+",spec.status!="+string(recordsv1.DeliveryPending), func(obj *metav1.PartialObjectMetadata) error {
-		if s, err := summaryOf(obj); err != nil || !time.UnixMilli(s.Since).Before(before) {
-			return err
+		if s, ok := readable(obj); !ok || !time.UnixMilli(s.Since).Before(before) {
+			return nil
 		}
 		return q.removeAsRead(ctx, objects.Delivery, obj)
 	})

@@ -65,7 +65,7 @@ func (s *Store) refreshStatistics(ctx context.Context) {
 	if err == nil {
 		records, err = s.readRecordCounts(ctx)
 	}
-	if errors.Is(ctx.Err(), context.Canceled) {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		s.statistics.mu.Lock()
 		defer s.statistics.mu.Unlock()
 		s.statistics.readAt = time.Time{}

@@ -9,8 +9,8 @@ import (
 	"github.com/paddock-health/paddock/apiserver/store/postgres"
 )
 
-// TestStatisticsAreReadAgain shows that a client that goes away while the statistics are read does not leave the
-// searches of others without them.
+// TestStatisticsAreReadAgain shows that the next search reads the statistics if a client goes away while they are
+// read.
 func TestStatisticsAreReadAgain(t *testing.T) {
 	site := open(t, shared, uuid.NewString(), postgres.Options{})
 	gone, cancel := context.WithCancel(t.Context())

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 )
 
 // The controller copies the contents of a Webhook's Secrets into one Secret for the delivery
@@ -27,6 +28,24 @@ const (
 func DeliverySecretName(namespace, name string) string {
 	sum := sha256.Sum256([]byte(namespace + "/" + name))
 	return "webhook-" + hex.EncodeToString(sum[:16])
+}
+
+// HeaderFields returns the header fields in the data of a Secret that headersSecretRef names, or of the
+// delivery process's Secret. It returns nil if there are none. It removes the line breaks with which the
+// content of files often ends.
+func HeaderFields(data map[string][]byte) map[string]string {
+	var fields map[string]string
+	for name, value := range data {
+		switch name {
+		case WebhookSecretKey, WebhookPreviousSecretKey, WebhookCertificateKey, WebhookPrivateKeyKey:
+			continue
+		}
+		if fields == nil {
+			fields = map[string]string{}
+		}
+		fields[name] = strings.TrimRight(string(value), "\r\n")
+	}
+	return fields
 }
 
 // Revision returns uid/generation, which identifies the settings of a Webhook.

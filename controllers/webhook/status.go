@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -111,18 +110,14 @@ func accept(hook *v1alpha1.Webhook, seen surroundings) (v verdict, publicKey str
 }
 
 // invalidHeader returns the first key of the Secret of the header fields whose name or value is not
-// valid in HTTP, or "" if all are valid. The delivery process removes line breaks at the end of a
-// value, and sends no key that has a meaning in the delivery process's Secret.
+// valid in HTTP, or "" if all are valid.
 func invalidHeader(headers *corev1.Secret) string {
 	if headers == nil {
 		return ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(headers.Data)) {
-		switch name {
-		case v1alpha1.WebhookSecretKey, v1alpha1.WebhookPreviousSecretKey, v1alpha1.WebhookCertificateKey, v1alpha1.WebhookPrivateKeyKey:
-			continue
-		}
-		if value := strings.TrimRight(string(headers.Data[name]), "\r\n"); !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+	fields := v1alpha1.HeaderFields(headers.Data)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(fields[name]) {
 			return name
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -100,7 +99,7 @@ func (s site) addSecrets(ctx context.Context, hook *v1alpha1.Webhook, settings *
 			settings.Keys = append(settings.Keys, key)
 		}
 	}
-	settings.Header = headersOf(data)
+	settings.Header = v1alpha1.HeaderFields(data)
 	if hook.Spec.ClientCertificateSecretRef != nil {
 		pair, err := tls.X509KeyPair(data[v1alpha1.WebhookCertificateKey], data[v1alpha1.WebhookPrivateKeyKey])
 		if err != nil {
@@ -109,21 +108,4 @@ func (s site) addSecrets(ctx context.Context, hook *v1alpha1.Webhook, settings *
 		settings.ClientCertificate = &pair
 	}
 	return nil
-}
-
-// headersOf returns the header fields from Secrets, nil if there are none. It removes the line
-// break with which the content of files often ends.
-func headersOf(data map[string][]byte) map[string]string {
-	var header map[string]string
-	for name, value := range data {
-		switch name {
-		case v1alpha1.WebhookSecretKey, v1alpha1.WebhookPreviousSecretKey, v1alpha1.WebhookCertificateKey, v1alpha1.WebhookPrivateKeyKey:
-			continue
-		}
-		if header == nil {
-			header = map[string]string{}
-		}
-		header[name] = strings.TrimRight(string(value), "\r\n")
-	}
-	return header
 }

@@ -138,7 +138,7 @@ func observed(obj any) (types.NamespacedName, summary, error) {
 	if !ok {
 		return types.NamespacedName{}, summary{}, fmt.Errorf("watch of %s: unexpected object of type %T", objects.Delivery, obj)
 	}
-	s, _ := readable(meta)
+	s, _ := summaryOf(meta)
 	return types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}, s, nil
 }
 

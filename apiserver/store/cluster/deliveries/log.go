@@ -147,7 +147,7 @@ func (l *log) eachSummary(ctx context.Context, selector string, visit func(id st
 			return objects.StoreError("list deliveries", err)
 		}
 		for i := range page.Items {
-			if s, ok := readable(&page.Items[i]); ok {
+			if s, ok := summaryOf(&page.Items[i]); ok {
 				visit(page.Items[i].Name, s)
 			}
 		}

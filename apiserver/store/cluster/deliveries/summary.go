@@ -47,20 +47,12 @@ func annotate(spec *recordsv1.WebhookDeliverySpec) (map[string]string, error) {
 	return map[string]string{summaryAnnotation: string(text)}, nil
 }
 
-// summaryOf reads the summary of a WebhookDelivery.
-func summaryOf(meta *metav1.PartialObjectMetadata) (summary, error) {
-	var s summary
-	if err := json.Unmarshal([]byte(meta.Annotations[summaryAnnotation]), &s); err != nil {
-		return s, fmt.Errorf("read annotation %s of WebhookDelivery %s/%s: %w", summaryAnnotation, meta.Namespace, meta.Name, err)
-	}
-	return s, nil
-}
-
-// readable is summaryOf with a warning instead of an error. It returns false if the summary cannot be decoded.
-func readable(meta *metav1.PartialObjectMetadata) (summary, bool) {
-	s, err := summaryOf(meta)
+// summaryOf reads the summary of a WebhookDelivery. It returns false, and logs a warning, if the summary cannot be
+// decoded.
+func summaryOf(meta *metav1.PartialObjectMetadata) (s summary, ok bool) {
+	err := json.Unmarshal([]byte(meta.Annotations[summaryAnnotation]), &s)
 	if err != nil {
-		slog.Warn("cannot read the summary of a WebhookDelivery, which another program may have changed; the server ignores the WebhookDelivery", "namespace", meta.Namespace, "delivery", meta.Name, "error", err)
+		slog.Warn("cannot read the summary of a WebhookDelivery, which another program may have changed; the server ignores the WebhookDelivery", "namespace", meta.Namespace, "delivery", meta.Name, "annotation", summaryAnnotation, "error", err)
 	}
 	return s, err == nil
 }

@@ -72,7 +72,7 @@ func (q *queue) trimGivenUp(ctx context.Context, key string) error {
 	}
 	before := q.options.Clock.Now().Add(-cmp.Or(keep, keepGivenUp))
 	return q.eachMetadataIn(ctx, objects.Delivery, "spec.siteKey="+key+",spec.status!="+string(recordsv1.DeliveryPending), func(obj *metav1.PartialObjectMetadata) error {
-		if s, ok := readable(obj); !ok || !time.UnixMilli(s.Since).Before(before) {
+		if s, ok := summaryOf(obj); !ok || !time.UnixMilli(s.Since).Before(before) {
 			return nil
 		}
 		return q.removeAsRead(ctx, objects.Delivery, obj)
